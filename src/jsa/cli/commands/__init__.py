@@ -1,0 +1,1 @@
+"""One module a command, each with its arguments and a ``run`` function."""

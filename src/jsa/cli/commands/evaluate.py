@@ -1,0 +1,78 @@
+"""``jsa evaluate``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jsa.cli.arguments import RunPath, parse
+
+
+@dataclass(frozen=True)
+class EvaluateArguments:
+    """The negative log-likelihood of a trained model, with its errors."""
+
+    run: RunPath
+    """The run folder."""
+    split: Literal["train", "valid", "test"] = "test"
+    """Which rows."""
+    samples: int = 1000
+    """Importance samples a row."""
+    exact: bool = False
+    """Sum over all latent states instead; for small latent spaces."""
+    bounds: tuple[int, ...] = ()
+    """Also the multi-sample lower bounds with these numbers of particles; 1 is the ELBO."""
+    rows: int | None = None
+    """Only the first rows; all where not given."""
+    seed: int = 0
+    """Seed of the draws."""
+    checkpoint: Literal["best", "last"] = "best"
+    """Which weights."""
+    data_dir: Path | None = None
+    """Where the data is, if not where the run had it."""
+    threads: int | None = None
+    """CPU threads; torch's own choice where not given."""
+    json: Path | None = None
+    """Also write the figures to this file."""
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Evaluates as the arguments say."""
+    parsed = parse(EvaluateArguments, "evaluate", arguments)
+
+    import torch
+
+    from jsa.assembly import open_run
+    from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds
+    from jsa.evaluation.rows import FirstRows
+    from jsa.files import write_text
+    from jsa.records import to_record
+    from jsa.training.report import evaluation_progress
+
+    if parsed.threads is not None:
+        torch.set_num_threads(parsed.threads)
+    opened = open_run(parsed.run, parsed.checkpoint, parsed.data_dir)
+    rows = FirstRows(getattr(opened.splits, parsed.split), parsed.rows)
+    with evaluation_progress(len(rows), parsed.split) as progress:
+        if parsed.exact:
+            result = exact_likelihood(opened.model, rows, progress=progress)
+        else:
+            result = likelihood(opened.model, rows, parsed.samples, seed=parsed.seed, progress=progress)
+    print(f"{parsed.split} NLL {result}")
+    if result.warning is not None:
+        print(f"note: {result.warning}")
+    record = {"split": parsed.split, "checkpoint": parsed.checkpoint, **to_record(result)}
+    if parsed.bounds:
+        with evaluation_progress(len(rows), "bounds") as progress:
+            bounds = multi_sample_bounds(
+                opened.model, rows, parsed.bounds, parsed.samples, seed=parsed.seed, progress=progress
+            )
+        for particles, bound in bounds.items():
+            name = "ELBO" if particles == 1 else f"bound with {particles} particles"
+            print(f"{name} {bound:.3f}")
+        record["bounds"] = {str(particles): bound for particles, bound in bounds.items()}
+    if parsed.json is not None:
+        write_text(parsed.json, json.dumps(record, indent=2) + "\n")

@@ -1,0 +1,157 @@
+"""Everything that determines a run, as dataclasses: the flags of ``jsa train`` and the content of config.json.
+
+Nothing here needs torch. The field names are unique across the groups because the command line shows them flat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from jsa.errors import UsageError
+from jsa.models.configuration import NetworkConfig, preset
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where the data comes from and how an own table is divided."""
+
+    data_dir: Path | None = None
+    """Folder of data files that are not embedded; looked for in JSA_DATA_DIR or ~/.local/share/jsa otherwise."""
+    valid_file: Path | None = None
+    """Own validation rows, in a file of their own."""
+    test_file: Path | None = None
+    """Own test rows, in a file of their own."""
+    valid_fraction: float = 0.1
+    """Share of an own table's rows for validation where no file has them."""
+    test_fraction: float = 0.1
+    """Share of an own table's rows for the test where no file has them."""
+    split_seed: int = 0
+    """Seed of the division of an own table."""
+    data_classes: int | None = None
+    """Classes of categorical observations; the largest value plus one where not given."""
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """How the parameters follow the gradient."""
+
+    optimiser: Literal["adam", "sgd"] = "adam"
+    """Adam, or the plain steps of stochastic approximation."""
+    learning_rate: float = 3e-4
+    """The learning rate at the start."""
+    schedule: Literal["constant", "cosine", "robbins-monro"] = "constant"
+    """Constant; cosine to zero at the last step; or Robbins-Monro, a/(t + t0)^kappa."""
+    schedule_offset: float = 1000.0
+    """t0 of Robbins-Monro in steps; a is such that the first step has the learning rate."""
+    schedule_exponent: float = 0.75
+    """kappa of Robbins-Monro, above 1/2 and at most 1."""
+    average_decay: float | None = None
+    """Decay a step of an exponential moving average of the weights, which is then what is validated and tested."""
+
+    def __post_init__(self) -> None:
+        if not self.learning_rate > 0:
+            raise UsageError(f"the learning rate must be positive, not {self.learning_rate}")
+        if not 0.5 < self.schedule_exponent <= 1:
+            raise UsageError(
+                f"Robbins-Monro steps converge for an exponent above 1/2 and at most 1, not {self.schedule_exponent}"
+            )
+        if not self.schedule_offset > 0:
+            raise UsageError(f"the offset of Robbins-Monro steps must be positive, not {self.schedule_offset}")
+        if self.average_decay is not None and not 0 < self.average_decay < 1:
+            raise UsageError(f"the decay of the weight average lies between 0 and 1, not {self.average_decay}")
+
+
+@dataclass(frozen=True)
+class StageConfig:
+    """When chains begin to persist (methods with chains only)."""
+
+    switch_epoch: int | None = None
+    """Epochs of stage I, where chains start anew at each visit; 60 % of all epochs where not given, as in the paper."""
+    switch_patience: int | None = None
+    """Switch as soon as this many validations in a row brought no better NLL; without effect where not given."""
+
+    def __post_init__(self) -> None:
+        if self.switch_epoch is not None and self.switch_epoch < 0:
+            raise UsageError(f"stage I lasts 0 epochs or more, not {self.switch_epoch}")
+        if self.switch_patience is not None and self.switch_patience < 1:
+            raise UsageError(f"the patience of the stage switch is 1 validation or more, not {self.switch_patience}")
+
+
+@dataclass(frozen=True)
+class ValidationConfig:
+    """How the best epoch is found. Test rows select nothing."""
+
+    validate_every: int = 5
+    """Epochs between validations; the last epoch is always validated."""
+    validation_samples: int = 100
+    """Importance samples a row at a validation. Figures of different sample counts cannot be compared."""
+    validation_rows: int | None = None
+    """Validate on the first rows only; on all where not given."""
+    stop_after: int | None = None
+    """Stop early when this many validations in a row brought no better NLL; never where not given."""
+    test_samples: int = 1000
+    """Importance samples a row for the test NLL."""
+
+    def __post_init__(self) -> None:
+        for name in ("validate_every", "validation_samples", "validation_rows", "stop_after", "test_samples"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name.replace('_', '-')} is 1 or more, not {value}")
+
+
+@dataclass(frozen=True)
+class MachineConfig:
+    """What the run uses of the machine."""
+
+    device: str = "cpu"
+    """Torch device of the model, for instance cuda."""
+    threads: int | None = None
+    """CPU threads; torch's own choice where not given. Results are the same to the bit only for equal threads."""
+    mapped_chains: bool = False
+    """Keep the chains in memory-mapped files of the run folder instead of in memory."""
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise UsageError(f"a run needs at least 1 thread, not {self.threads}")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Train a model and test it."""
+
+    data: str = "mnist-static"
+    """A dataset (see: jsa list data) or a file .npy, .npz or .csv of 0/1 values or small integers."""
+    model: str = "nonlinear"
+    """A model (see: jsa list models); it sets the defaults of the network options."""
+    estimator: str = "jsa"
+    """A method (see: jsa list estimators)."""
+    epochs: int = 20
+    """Passes through the training rows."""
+    seed: int = 0
+    """Seed of everything random."""
+    particles: int = 2
+    """Proposals or samples a row at a step."""
+    batch_size: int = 50
+    """Rows a step."""
+    scan: Literal["shuffle", "random"] = "shuffle"
+    """Visit the rows in a new order every epoch, or by the paper's random scan: uniformly with replacement."""
+    dataset: DataConfig = field(default_factory=DataConfig)
+    network: NetworkConfig = field(default_factory=lambda: preset("nonlinear"))
+    optimisation: OptimiserConfig = field(default_factory=OptimiserConfig)
+    stages: StageConfig = field(default_factory=StageConfig)
+    validation: ValidationConfig = field(default_factory=ValidationConfig)
+    machine: MachineConfig = field(default_factory=MachineConfig)
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "particles", "batch_size"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name.replace('_', '-')} is 1 or more, not {getattr(self, name)}")
+
+    @property
+    def switch_epoch(self) -> int:
+        """The last epoch of stage I."""
+        if self.stages.switch_epoch is not None:
+            return self.stages.switch_epoch
+        return self.epochs if self.stages.switch_patience is not None else round(0.6 * self.epochs)

@@ -1,0 +1,154 @@
+"""The user's own tables, and how they are split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+
+from jsa.data.arrays import read_npy, read_npz
+from jsa.data.dataset import IndexedDataset
+from jsa.data.delimited import read_csv
+from jsa.data.splits import Splits
+from jsa.data.streams import permutation
+from jsa.data.values import as_bytes, place
+from jsa.errors import DataError, UsageError
+
+SUFFIXES = (".npy", ".npz", ".csv")
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table becomes three splits.
+
+    Attributes:
+        valid_file: A table of validation rows; without it, and without such an array, a fraction is taken.
+        test_file: The same, for test rows.
+        valid_fraction: How many of the rows become validation, where they are taken.
+        test_fraction: How many of the rows become test, where they are taken.
+        split_seed: Which rows are taken.
+        classes: The number of values of a variable; None for one more than the largest value in any split.
+    """
+
+    valid_file: Path | None = None
+    test_file: Path | None = None
+    valid_fraction: float = 0.1
+    test_fraction: float = 0.1
+    split_seed: int = 0
+    classes: int | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Values, and what to call their origin in an error."""
+
+    values: UInt8[np.ndarray, "rows columns"]
+    source: str
+
+
+def table_splits(path: Path, options: TableOptions) -> Splits:
+    """The splits of a table, from its own arrays, from files, or taken at random out of its rows."""
+    parts = _read_parts(path)
+    for name, file in (("valid", options.valid_file), ("test", options.test_file)):
+        if file is None:
+            continue
+        if name in parts:
+            raise UsageError(f"{path} has an array '{name}' of its own: leave out the {name} file {file}")
+        parts[name] = _read_single(file)
+    train = parts["train"]
+    for part in parts.values():
+        if part.values.shape[1] != train.values.shape[1]:
+            raise DataError(
+                f"{part.source} has {part.values.shape[1]} columns, "
+                f"but {train.source} has {train.values.shape[1]}: they must agree"
+            )
+    classes = _classes(list(parts.values()), options.classes)
+    rows = {name: part.values for name, part in parts.items()}
+    rows |= _take(train, {"valid", "test"} - set(parts), options)
+
+    def dataset(name: str) -> IndexedDataset:
+        return IndexedDataset(torch.from_numpy(rows[name]), classes=classes)
+
+    return Splits(path.name, dataset("train"), dataset("valid"), dataset("test"), classes)
+
+
+def _read_parts(path: Path) -> dict[str, Table]:
+    """The table under the name `train`, and whatever else a .npz file holds under the names of splits."""
+    if path.suffix.lower() != ".npz":
+        return {"train": _read_single(path)}
+    arrays = read_npz(path)
+    if len(arrays) == 1:
+        return {"train": _single_array(arrays, path)}
+    if "train" not in arrays or not set(arrays) <= {"train", "valid", "test"}:
+        raise DataError(
+            f"{path} holds the arrays {', '.join(sorted(arrays)) or '(none)'}: a .npz table holds one array, "
+            f"or 'train' and with it 'valid' or 'test' or both"
+        )
+    return {name: _checked(array, f"{path}, array '{name}'") for name, array in arrays.items()}
+
+
+def _read_single(path: Path) -> Table:
+    """A file that is one table, not several."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(f"{path} is not a table: its name must end in {', '.join(SUFFIXES)}")
+    if suffix == ".csv":
+        return Table(read_csv(path), str(path))
+    if suffix == ".npy":
+        return _checked(read_npy(path), str(path))
+    return _single_array(read_npz(path), path)
+
+
+def _single_array(arrays: dict[str, np.ndarray], path: Path) -> Table:
+    if len(arrays) != 1:
+        raise DataError(f"{path} holds {len(arrays)} arrays, but one is needed here")
+    ((name, array),) = arrays.items()
+    return _checked(array, f"{path}, array '{name}'")
+
+
+def _checked(array: np.ndarray, source: str) -> Table:
+    return Table(as_bytes(array, source), source)
+
+
+def _classes(tables: list[Table], given: int | None) -> int:
+    """The number of classes that all splits share."""
+    highest = max(int(table.values.max()) for table in tables)
+    if given is None:
+        return max(2, highest + 1)
+    if not 2 <= given <= 256:
+        raise UsageError(f"classes is {given}: a variable takes between 2 and 256 values")
+    for table in tables:
+        if int(table.values.max()) >= given:
+            row, column = np.argwhere(table.values >= given)[0].tolist()
+            raise DataError(
+                f"{place(table.source, row, column)} holds {table.values[row, column]}, "
+                f"but {given} classes go up to {given - 1}"
+            )
+    return given
+
+
+def _take(train: Table, wanted: set[str], options: TableOptions) -> dict[str, UInt8[np.ndarray, "rows columns"]]:
+    """The splits that are wanted, taken at random out of the training rows, and the rows that are left.
+
+    Within a split the rows keep the order of the table.
+    """
+    count = len(train.values)
+    order = permutation(count, "table split", options.split_seed)
+    taken = {}
+    start = 0
+    for name, fraction in (("valid", options.valid_fraction), ("test", options.test_fraction)):
+        if name not in wanted:
+            continue
+        if not 0 < fraction < 1:
+            raise UsageError(f"{name}_fraction is {fraction}: give a number between 0 and 1")
+        stop = start + round(fraction * count)
+        if stop == start:
+            raise DataError(f"{train.source} has too few rows: {name}_fraction {fraction} of {count} rows is none")
+        taken[name] = train.values[np.sort(order[start:stop])]
+        start = stop
+    if start >= count:
+        raise DataError(f"{train.source} has too few rows: its {count} rows leave none to learn from")
+    return taken | {"train": train.values[np.sort(order[start:])]}

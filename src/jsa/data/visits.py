@@ -1,0 +1,76 @@
+"""In which order the rows are visited.
+
+The order of an epoch is determined by the seed and the epoch alone: a resumed run goes on exactly where the
+other would have gone. Rows are only numbers here, and gathering them is one indexed copy, so that no worker
+processes are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from jsa.data.streams import stream_digest
+from jsa.errors import UsageError, unknown_name
+
+Scan = Literal["shuffle", "random"]
+
+
+def epoch_order(
+    rows: int, batch_size: int, seed: int, epoch: int, scan: Scan = "shuffle"
+) -> Iterator[Int64[Tensor, " batch"]]:
+    """The row numbers of the batches of one epoch.
+
+    Args:
+        rows: The number of rows of the dataset.
+        batch_size: The rows of a batch; the last batch may be smaller.
+        seed: The seed of the run.
+        epoch: The number of the epoch.
+        scan: `shuffle` visits every row once; `random` is the random scan of the theory, which draws each row
+            uniformly with replacement, and as many of them.
+
+    Example:
+        >>> [len(index) for index in epoch_order(rows=10, batch_size=4, seed=1, epoch=0)]
+        [4, 4, 2]
+    """
+    _check(rows, batch_size)
+    if scan not in get_args(Scan):
+        raise unknown_name("scan", scan, get_args(Scan))
+    generator = torch.Generator()
+    generator.manual_seed(int.from_bytes(stream_digest("visits", seed, epoch)[:8], "little") >> 1)
+    if scan == "shuffle":
+        order = torch.randperm(rows, generator=generator)
+    else:
+        order = torch.randint(rows, (rows,), generator=generator)
+    return iter(torch.split(order, batch_size))
+
+
+def in_order(rows: int, batch_size: int) -> Iterator[Int64[Tensor, " batch"]]:
+    """The row numbers 0, 1, ... of the batches of one pass, for evaluation.
+
+    >>> [index.tolist() for index in in_order(rows=3, batch_size=2)]
+    [[0, 1], [2]]
+    """
+    _check(rows, batch_size)
+    return iter(torch.split(torch.arange(rows), batch_size))
+
+
+def batches_in_epoch(rows: int, batch_size: int) -> int:
+    """The number of batches that either order has.
+
+    >>> batches_in_epoch(rows=10, batch_size=4)
+    3
+    """
+    _check(rows, batch_size)
+    return -(-rows // batch_size)
+
+
+def _check(rows: int, batch_size: int) -> None:
+    if rows < 1:
+        raise UsageError(f"there are {rows} rows: an epoch needs at least one")
+    if batch_size < 1:
+        raise UsageError(f"batch_size is {batch_size}: a batch needs at least one row")

@@ -1,0 +1,183 @@
+"""Factorised distributions over the variables of one layer.
+
+They follow torch.distributions in spirit and leave out what costs time in an inner loop. All randomness enters
+through ``from_uniforms``, one uniform a variable, so that draws can be repeated, tested exactly, and tied to a row.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from jsa.latent import Layer
+
+
+class Factorised(ABC):
+    """Independent variables of one kind, in batches; the last dimension holds the layer's vector."""
+
+    layer: Layer
+
+    @property
+    @abstractmethod
+    def batch_shape(self) -> torch.Size:
+        """The shape in front of the layer's vector."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> Float[Tensor, "*batch width"]:
+        """The expected vector: probabilities for discrete variables."""
+
+    @abstractmethod
+    def from_uniforms(self, uniforms: Float[Tensor, "*samples variables"]) -> Float[Tensor, "*samples width"]:
+        """The draw that these uniforms on [0, 1) determine; it carries no gradient."""
+
+    @abstractmethod
+    def log_prob(self, h: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples"]:
+        """The log-probability of vectors, summed over the variables."""
+
+    @abstractmethod
+    def take(self, rows: Int64[Tensor, " taken"]) -> Self:
+        """The distributions at these positions of the (single) batch dimension."""
+
+    def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
+        """Draws of shape (*shape, *batch_shape, width), from torch's global generator."""
+        like = self.mean
+        size = (*shape, *self.batch_shape, self.layer.variables)
+        return self.from_uniforms(torch.rand(size, dtype=like.dtype, device=like.device))
+
+
+class Bernoulli(Factorised):
+    """Binary variables given by their logits.
+
+    Example:
+        >>> bits = Bernoulli(torch.tensor([0.0, 2.0]))
+        >>> bits.from_uniforms(torch.tensor([[0.4, 0.9], [0.6, 0.1]]))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+
+    def __init__(self, logits: Float[Tensor, "*batch variables"]) -> None:
+        self.logits = logits
+        self.layer = Layer("bernoulli", logits.shape[-1])
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The shape in front of the layer's vector."""
+        return self.logits.shape[:-1]
+
+    @property
+    def mean(self) -> Tensor:
+        """The probabilities of a one."""
+        return self.logits.sigmoid()
+
+    def from_uniforms(self, uniforms: Tensor) -> Tensor:
+        """One where the uniform is below the probability."""
+        return (uniforms < self.logits.detach().sigmoid()).to(self.logits.dtype)
+
+    def log_prob(self, h: Tensor) -> Tensor:
+        """Sum of h l - softplus(l): one transcendental function where two logarithms would be the definition."""
+        return (h * self.logits).sum(-1) - F.softplus(self.logits).sum(-1)
+
+    def take(self, rows: Tensor) -> Self:
+        """The distributions of these rows."""
+        return type(self)(self.logits.index_select(0, rows))
+
+
+class Categorical(Factorised):
+    """Categorical variables given by their logits, one-hot, the variables side by side.
+
+    Example:
+        >>> dice = Categorical(torch.zeros(6), classes=3)
+        >>> dice.from_uniforms(torch.tensor([0.2, 0.9]))
+        tensor([1., 0., 0., 0., 0., 1.])
+    """
+
+    def __init__(self, logits: Float[Tensor, "*batch width"], classes: int) -> None:
+        self.logits = logits
+        self.layer = Layer("categorical", logits.shape[-1] // classes, classes)
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The shape in front of the layer's vector."""
+        return self.logits.shape[:-1]
+
+    def _by_variable(self, vector: Tensor) -> Tensor:
+        return vector.unflatten(-1, (self.layer.variables, self.layer.classes))
+
+    @property
+    def mean(self) -> Tensor:
+        """The class probabilities."""
+        return self._by_variable(self.logits).softmax(-1).flatten(-2)
+
+    def from_uniforms(self, uniforms: Tensor) -> Tensor:
+        """The class into whose part of the cumulative distribution the uniform falls."""
+        cumulative = self._by_variable(self.logits.detach()).softmax(-1).cumsum(-1)
+        # Rounding may leave the last sum below one: the last class takes whatever is left.
+        passed = uniforms.unsqueeze(-1) >= cumulative[..., :-1]
+        edges = F.pad(passed.to(self.logits.dtype), (1, 1))
+        edges[..., 0] = 1
+        return (edges[..., :-1] - edges[..., 1:]).flatten(-2)
+
+    def log_prob(self, h: Tensor) -> Tensor:
+        """The sum of the normalised logits of the chosen classes."""
+        return (h * self._by_variable(self.logits).log_softmax(-1).flatten(-2)).sum(-1)
+
+    def take(self, rows: Tensor) -> Self:
+        """The distributions of these rows."""
+        return type(self)(self.logits.index_select(0, rows), self.layer.classes)
+
+
+class Gaussian(Factorised):
+    """Normal variables given by means and logarithms of standard deviations."""
+
+    def __init__(self, mean: Float[Tensor, "*batch variables"], log_scale: Float[Tensor, "*batch variables"]) -> None:
+        self._mean = mean
+        self.log_scale = log_scale
+        self.layer = Layer("gaussian", mean.shape[-1])
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The shape in front of the layer's vector."""
+        return self._mean.shape[:-1]
+
+    @property
+    def mean(self) -> Tensor:
+        """The means."""
+        return self._mean
+
+    def from_uniforms(self, uniforms: Tensor) -> Tensor:
+        """The quantile at the uniform."""
+        # A uniform of exactly zero would be minus infinity.
+        quantile = torch.special.ndtri(uniforms.clamp_min(2.0**-25))
+        return self._mean.detach() + self.log_scale.detach().exp() * quantile
+
+    def log_prob(self, h: Tensor) -> Tensor:
+        """The log-density."""
+        standard = (h - self._mean) * (-self.log_scale).exp()
+        constant = 0.5 * math.log(2 * math.pi)
+        return (-0.5 * standard.square() - self.log_scale - constant).sum(-1)
+
+    def take(self, rows: Tensor) -> Self:
+        """The distributions of these rows."""
+        return type(self)(self._mean.index_select(0, rows), self.log_scale.index_select(0, rows))
+
+
+def factorised(layer: Layer, parameters: Float[Tensor, "*batch parameters"]) -> Factorised:
+    """The distribution of a layer whose parameters a network gave.
+
+    All-zero parameters are the fair coin, the uniform class and the standard normal: the fixed priors.
+    """
+    match layer.kind:
+        case "bernoulli":
+            return Bernoulli(parameters)
+        case "categorical":
+            return Categorical(parameters, layer.classes)
+        case "gaussian":
+            mean, log_scale = parameters.chunk(2, dim=-1)
+            return Gaussian(mean, log_scale)

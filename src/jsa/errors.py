@@ -1,0 +1,45 @@
+"""The errors that a user can mend: one sentence each, and the exit code of the command line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class JsaError(Exception):
+    """What the command line prints as one sentence, without a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(JsaError):
+    """An argument that cannot be right: the sentence says how to mend it.
+
+    It is no ValueError, because parsers of arguments catch those and wrap them in words of their own.
+    """
+
+    exit_code = 2
+
+
+class DataError(JsaError):
+    """A data file that is missing, damaged, or holds what the model cannot take."""
+
+
+class NumericalError(JsaError, ArithmeticError):
+    """A loss, weight or gradient that is not finite."""
+
+
+class CheckpointError(JsaError):
+    """A run folder or checkpoint that cannot be read, or belongs to something else."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that does not exist, with the nearest one that does.
+
+    >>> str(unknown_name("model", "nonlinaer", ["linear", "nonlinear"]))
+    "there is no model 'nonlinaer': did you mean 'nonlinear'? Known are: linear, nonlinear"
+    """
+    choices = sorted(known)
+    near = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'? Known are" if near else "known are"
+    return UsageError(f"there is no {kind} '{name}': {hint}: {', '.join(choices)}")

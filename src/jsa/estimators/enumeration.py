@@ -1,0 +1,41 @@
+"""The exact gradient by enumeration: for small latent spaces, and the oracle of all other methods."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+
+from jsa.estimators.base import Description, Estimator
+from jsa.model import LatentVariableModel, log_joint, log_prob
+from jsa.types import Batch, Estimate
+
+
+class Enumeration(Estimator):
+    """Sums over every latent state: the gradient of log p(x) and of the inclusive divergence, without noise.
+
+    References:
+        Dempster, Laird and Rubin, Maximum likelihood from incomplete data via the EM algorithm, JRSS B 39 (1977).
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
+        unbiased="exact",
+        latents="discrete, up to 2^20 states",
+        decoder_evaluations="all states",
+        reference="Dempster et al., JRSS B 1977",
+    )
+
+    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
+        """The exact log-likelihood, differentiated, and the exact cross-entropy from the posterior to q."""
+        states = model.latent.enumerate(batch.x.dtype, batch.x.device)
+        h = states.unsqueeze(1).expand(-1, len(batch), -1)
+        joint = log_joint(model, batch, h)
+        inference = log_prob(model.posterior(batch), h)
+        log_likelihood = torch.logsumexp(joint, 0)
+        exact_posterior = joint.detach().softmax(0)
+        # A state that q excludes has log q of minus infinity; where p excludes it too it must not count.
+        cross_entropy = torch.where(exact_posterior > 0, exact_posterior * inference, 0.0).sum(0)
+        loss = -(log_likelihood + cross_entropy).mean()
+        weights = (joint - inference).detach()
+        return Estimate(loss, log_likelihood.detach().mean(), weights, {})

@@ -1,0 +1,66 @@
+"""Joint stochastic approximation, the method of the paper."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jsa.estimators.base import Description
+from jsa.estimators.persistent import PersistentEstimator
+from jsa.estimators.weighted import weighted_loss
+from jsa.model import LatentVariableModel
+from jsa.samplers.independence import metropolis_independence
+from jsa.types import Batch, Estimate
+from jsa.weights import effective_sample_size, log_mean_weight
+
+
+class JSA(PersistentEstimator):
+    r"""Joint stochastic approximation: Metropolis independence chains that persist, one a row.
+
+    At a visit the chain of each row makes ``particles`` moves with q(h | x) as its proposal, and the gradient is
+
+    .. math:: \frac1n \sum_{k=1}^n \nabla \left[ \log p_\theta(x, h_k) + \log q_\phi(h_k | x) \right]
+
+    at the states after the moves: ascent of log p(x) in theta, descent of KL(p(h|x) || q(h|x)) in phi. In stage I a
+    chain starts anew from q at each visit; in stage II it goes on from where it stood.
+
+    Example:
+        >>> import torch
+        >>> from jsa import Batch, BeliefNetwork, LatentSpace, Layer
+        >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4)))
+        >>> data = torch.bernoulli(torch.full((100, 6), 0.3))
+        >>> estimator = JSA(model.latent, rows=len(data), particles=2, stage=2)
+        >>> rows = torch.randperm(100)[:10]
+        >>> estimate = estimator(model, Batch(data[rows], rows))
+        >>> estimate.loss.backward()
+        >>> sorted(estimate.diagnostics)
+        ['acceptance', 'chain_age', 'effective_sample_size', 'frozen_share']
+
+    References:
+        Ou and Song, Joint stochastic approximation and its application to learning discrete latent variable models,
+        UAI 2020.
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
+        unbiased="in stage II, when the chains follow the posterior; stage I is biased",
+        latents="all",
+        decoder_evaluations="n + 1, and a backward over the states visited",
+        reference="Ou & Song, UAI 2020",
+    )
+
+    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
+        """Moves the chains of the batch and weighs each state by how long they stood there."""
+        posterior = model.posterior(batch)
+        initial = self.initial_states(batch, posterior)
+        trajectory = metropolis_independence(model, batch, posterior, initial, self.particles)
+        occupancy = trajectory.multiplicities.to(initial.dtype) / self.particles
+        loss = weighted_loss(model, batch, posterior, trajectory.candidates, occupancy)
+        accepted = trajectory.acceptances
+        chains = self.store(batch, trajectory.last, accepted > 0)
+        proposed = trajectory.log_weights[1:]
+        diagnostics = {
+            "acceptance": accepted.to(initial.dtype).mean() / self.particles,
+            "effective_sample_size": effective_sample_size(proposed).mean(),
+            **chains,
+        }
+        return Estimate(loss, log_mean_weight(proposed).mean(), trajectory.log_weights, diagnostics)

@@ -1,0 +1,73 @@
+"""What the methods with one chain a row have in common: the cache and the two stages."""
+
+from __future__ import annotations
+
+from abc import ABC
+from enum import IntEnum
+from pathlib import Path
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from jsa.cache import ChainCache
+from jsa.estimators.base import Estimator, at_least
+from jsa.latent import LatentSpace
+from jsa.model import Posterior
+from jsa.types import Batch
+
+
+class Stage(IntEnum):
+    """Where the chains start at a visit."""
+
+    FRESH = 1
+    """Stage I: from a draw of q. The cache is written and not read."""
+    PERSISTENT = 2
+    """Stage II: from the cached state; a row that was never visited starts from q."""
+
+
+class PersistentEstimator(Estimator, ABC):
+    """An estimator that continues one chain for each row of the training data.
+
+    Args:
+        latent: What a state is made of: ``model.latent``.
+        rows: The number of rows of the training data; a batch carries its rows' numbers.
+        particles: The number of proposals a visit.
+        stage: Which stage to begin in. Assign ``estimator.stage`` to switch.
+        cache_folder: Where to keep the chains memory-mapped, if not in memory.
+        device: Where to keep chains that are in memory.
+    """
+
+    def __init__(
+        self,
+        latent: LatentSpace,
+        rows: int,
+        particles: int = 2,
+        stage: Stage | int = Stage.FRESH,
+        cache_folder: Path | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        super().__init__()
+        self.particles = at_least(particles, 1, type(self).__name__)
+        self.stage = Stage(stage)
+        self.cache = ChainCache(latent, rows, cache_folder, device)
+
+    @torch.no_grad()
+    def initial_states(self, batch: Batch, posterior: Posterior) -> Float[Tensor, "batch width"]:
+        """Where the chains of a batch start, by the stage."""
+        if self.stage == Stage.FRESH:
+            return posterior.sample((1,))[0]
+        cached, visited = self.cache.read(batch.index, batch.x.dtype)
+        if bool(visited.all()):
+            return cached
+        return torch.where(visited.unsqueeze(-1), cached, posterior.sample((1,))[0])
+
+    def store(
+        self, batch: Batch, last: Float[Tensor, "batch width"], moved: Bool[Tensor, " batch"]
+    ) -> dict[str, Float[Tensor, ""]]:
+        """Writes where the chains stand, in training mode only, and says how old their states are."""
+        if self.training:
+            fresh = torch.ones_like(moved) if self.stage == Stage.FRESH else moved
+            self.cache.write(batch.index, last, fresh)
+        age = self.cache.age(batch.index)
+        return {"chain_age": age.mean(), "frozen_share": (age >= 1).to(age.dtype).mean()}

@@ -1,0 +1,256 @@
+"""The negative log-likelihood of data under a model, and bounds on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jsa.errors import NumericalError, UsageError
+from jsa.evaluation.draws import BLOCK, RowDraws
+from jsa.model import LatentVariableModel, log_joint, log_weights
+from jsa.types import Batch
+from jsa.weights import effective_sample_size, log_mean_weight
+
+Progress = Callable[[int], object]
+"""Called with the number of rows that were done since the last call."""
+
+CHUNK_STATES = 5_000
+
+
+class Rows(Protocol):
+    """Data that can be evaluated: rows by their numbers."""
+
+    def __len__(self) -> int: ...
+
+    def batch(self, index: Tensor, device: torch.device | None = None, /) -> Batch:
+        """The rows with these numbers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """An estimate of the mean negative log-likelihood a row, in nats, with what is needed to judge it.
+
+    Attributes:
+        nll: The estimate. By Jensen's inequality it is biased upward.
+        row_error: Its standard error as an estimate for the population: the spread over rows.
+        monte_carlo_error: Its standard error as an estimate for these rows: the noise of the importance samples.
+        upward_bias: The leading term of the bias, half the relative variance of the mean weight. It is trustworthy
+            only while it is small; where it is not, more samples are needed.
+        effective_sample_size: The mean over rows of how many exact posterior samples the importance samples are worth.
+        lowest_effective_sample_size: The same for the worst row.
+        samples: The number of importance samples a row, 0 where the likelihood is exact.
+        rows: The number of rows.
+    """
+
+    nll: float
+    row_error: float
+    monte_carlo_error: float
+    upward_bias: float
+    effective_sample_size: float
+    lowest_effective_sample_size: float
+    samples: int
+    rows: int
+
+    def __str__(self) -> str:
+        if not self.samples:
+            return f"{self.nll:.3f} +- {self.row_error:.3f} (over {self.rows} rows), exact"
+        return (
+            f"{self.nll:.3f} +- {self.row_error:.3f} (over {self.rows} rows) +- {self.monte_carlo_error:.3f} "
+            f"(Monte Carlo, {self.samples} samples); effective sample size {self.effective_sample_size:.1f}, "
+            f"biased upward by about {self.upward_bias:.2f}"
+        )
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence where the samples are too few, so that nobody reads the figure as exact."""
+        if not self.samples or self.upward_bias < 0.1:
+            return None
+        return (
+            f"{self.samples} samples are too few for this model to tell its NLL to 0.1 nat: the estimate is biased "
+            f"upward by {self.upward_bias:.2f} or more (compare only figures with equal sample counts)"
+        )
+
+
+def likelihood(
+    model: LatentVariableModel,
+    rows: Rows,
+    samples: int = 1000,
+    *,
+    seed: int = 0,
+    rows_per_chunk: int | None = None,
+    samples_per_chunk: int | None = None,
+    device: torch.device | None = None,
+    progress: Progress | None = None,
+) -> Likelihood:
+    r"""Estimates -log p(x) by importance sampling from q(h | x), in bounded memory.
+
+    .. math:: -\log \frac1S \sum_{s=1}^S \frac{p(x, h_s)}{q(h_s | x)}, \quad h_s \sim q(h | x)
+
+    The draws belong to the row and the sample number: other chunk sizes change the last digits only.
+
+    Args:
+        model: The model.
+        rows: The data.
+        samples: Importance samples a row.
+        seed: The seed of the draws.
+        rows_per_chunk: Rows that are evaluated at once; chosen for about 5,000 states at once where not given.
+        samples_per_chunk: Samples of each that are evaluated at once, in whole blocks of 50.
+        device: Where to evaluate; the device of the model's parameters where not given.
+        progress: Called with the number of rows done.
+
+    References:
+        Burda, Grosse and Salakhutdinov, Importance weighted autoencoders, ICLR 2016.
+    """
+    values, sizes = [], []
+    for weights in _weights_by_chunk(model, rows, samples, seed, rows_per_chunk, samples_per_chunk, device, progress):
+        values.append(log_mean_weight(weights))
+        sizes.append(effective_sample_size(weights))
+    log_likelihood, effective = torch.cat(values), torch.cat(sizes)
+    _refuse_non_finite(log_likelihood)
+    # The delta method: the variance of log w-bar is that of w-bar over its squared mean.
+    variance = (1 / effective - 1 / samples).clamp_min(0) * samples / max(1, samples - 1)
+    return Likelihood(
+        nll=-float(log_likelihood.mean()),
+        row_error=_standard_error(log_likelihood),
+        monte_carlo_error=float(variance.sum().sqrt()) / len(rows),
+        upward_bias=0.5 * float(variance.mean()),
+        effective_sample_size=float(effective.mean()),
+        lowest_effective_sample_size=float(effective.min()),
+        samples=samples,
+        rows=len(rows),
+    )
+
+
+def multi_sample_bounds(
+    model: LatentVariableModel,
+    rows: Rows,
+    particles: Sequence[int] = (1, 5, 50),
+    samples: int = 1000,
+    *,
+    seed: int = 0,
+    device: torch.device | None = None,
+    progress: Progress | None = None,
+) -> dict[int, float]:
+    """The multi-sample lower bounds on the mean of log p(x): one particle is the ELBO.
+
+    Args:
+        model: The model.
+        rows: The data.
+        particles: The numbers of particles.
+        samples: How many draws a row are spent on each bound, in groups of that many particles.
+        seed: The seed of the draws.
+        device: Where to evaluate.
+        progress: Called with the number of rows done.
+    """
+    if not particles or min(particles) < 1 or max(particles) > samples:
+        raise UsageError(f"a bound takes 1 to {samples} particles (the number of samples), not {tuple(particles)}")
+    totals = dict.fromkeys(particles, 0.0)
+    for weights in _weights_by_chunk(model, rows, samples, seed, None, None, device, progress):
+        for count in totals:
+            groups = weights[: samples // count * count].unflatten(0, (-1, count)).transpose(0, 1)
+            totals[count] += float(log_mean_weight(groups).mean(0).sum())
+    return {count: total / len(rows) for count, total in totals.items()}
+
+
+def exact_likelihood(
+    model: LatentVariableModel,
+    rows: Rows,
+    *,
+    device: torch.device | None = None,
+    progress: Progress | None = None,
+) -> Likelihood:
+    """-log p(x) by summing over every latent state, for small discrete latent spaces."""
+    device = device or _device_of(model)
+    values = []
+    with evaluating(model):
+        states = model.latent.enumerate(device=device)
+        for batch in _batches(rows, max(1, CHUNK_STATES // len(states)), device):
+            parts = [
+                log_joint(model, batch, part.to(batch.x.dtype).unsqueeze(1).expand(-1, len(batch), -1)).double()
+                for part in states.split(CHUNK_STATES)
+            ]
+            values.append(torch.logsumexp(torch.cat(parts), 0))
+            if progress is not None:
+                progress(len(batch))
+    log_likelihood = torch.cat(values)
+    _refuse_non_finite(log_likelihood)
+    infinite = float("inf")
+    error = _standard_error(log_likelihood)
+    return Likelihood(-float(log_likelihood.mean()), error, 0.0, 0.0, infinite, infinite, 0, len(rows))
+
+
+@contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Evaluation mode without gradients; the mode is restored."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)
+
+
+def _weights_by_chunk(
+    model: LatentVariableModel,
+    rows: Rows,
+    samples: int,
+    seed: int,
+    rows_per_chunk: int | None,
+    samples_per_chunk: int | None,
+    device: torch.device | None,
+    progress: Progress | None,
+) -> Iterator[Float[Tensor, "samples batch"]]:
+    """The log-weights of all samples, in double precision, for one group of rows after the other."""
+    if samples < 1:
+        raise UsageError(f"importance sampling needs at least 1 sample, not {samples}")
+    if len(rows) == 0:
+        raise UsageError("there are no rows to evaluate")
+    blocks = math.ceil(samples / BLOCK)
+    blocks_at_once = min(blocks, max(1, math.ceil((samples_per_chunk or CHUNK_STATES) / BLOCK)))
+    rows_at_once = rows_per_chunk or max(1, CHUNK_STATES // min(samples, blocks_at_once * BLOCK))
+    device = device or _device_of(model)
+    with evaluating(model):
+        for batch in _batches(rows, rows_at_once, device):
+            posterior = model.posterior(batch)
+            draws = RowDraws(model, batch, posterior, seed)
+            parts = []
+            for first in range(0, blocks, blocks_at_once):
+                count = min(blocks_at_once, blocks - first)
+                h = draws.blocks(first, count)[: samples - first * BLOCK]
+                parts.append(log_weights(model, batch, posterior, h).double())
+            yield torch.cat(parts)
+            if progress is not None:
+                progress(len(batch))
+
+
+def _batches(rows: Rows, size: int, device: torch.device) -> Iterator[Batch]:
+    for index in torch.arange(len(rows)).split(size):
+        yield rows.batch(index, device)
+
+
+def _device_of(model: torch.nn.Module) -> torch.device:
+    first = next(model.parameters(), None)
+    return torch.device("cpu") if first is None else first.device
+
+
+def _standard_error(values: Tensor) -> float:
+    return float(values.std()) / math.sqrt(len(values)) if len(values) > 1 else float("nan")
+
+
+def _refuse_non_finite(log_likelihood: Tensor) -> None:
+    wrong = (~log_likelihood.isfinite()).nonzero()
+    if len(wrong):
+        row = int(wrong[0])
+        raise NumericalError(
+            f"log p(x) is {float(log_likelihood[row])} at row {row} ({len(wrong)} such rows): none of the states "
+            "drawn has a positive probability under the model"
+        )

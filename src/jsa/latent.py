@@ -1,0 +1,204 @@
+"""What a vector of random variables is made of: layers of variables of one kind, and their compact form.
+
+A latent state h is one flat vector whatever its structure: the layers stand side by side in the order in which
+the inference model samples them, and a categorical variable is one-hot. Samplers and the cache see only vectors.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from jsa.errors import UsageError
+
+Kind = Literal["bernoulli", "categorical", "gaussian"]
+
+ENUMERATION_LIMIT = 2**20
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Variables of one kind that are independent given their parents.
+
+    Attributes:
+        kind: ``bernoulli``, ``categorical`` or ``gaussian``.
+        variables: How many variables the layer has.
+        classes: The number of classes of each categorical variable; 2 for the other kinds, where it has no meaning.
+    """
+
+    kind: Kind
+    variables: int
+    classes: int = 2
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise UsageError(f"a layer is one of {', '.join(get_args(Kind))}, not '{self.kind}'")
+        if self.variables < 1:
+            raise UsageError(f"a layer needs at least 1 variable, not {self.variables}")
+        if self.kind == "categorical" and not 2 <= self.classes <= 256:
+            raise UsageError(f"a categorical variable has 2 to 256 classes, not {self.classes}")
+        if self.kind != "categorical" and self.classes != 2:
+            raise UsageError(f"classes are for categorical layers; a {self.kind} layer takes none")
+
+    @property
+    def width(self) -> int:
+        """The length of the layer's part of a state vector."""
+        return self.variables * self.classes if self.kind == "categorical" else self.variables
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers determine the layer's distribution: logits, or means and log scales."""
+        return 2 * self.variables if self.kind == "gaussian" else self.width
+
+    @property
+    def packed_bytes(self) -> int:
+        """The bytes of the layer's compact form: a bit, a byte or a float32 a variable."""
+        return {
+            "bernoulli": (self.variables + 7) // 8,
+            "categorical": self.variables,
+            "gaussian": 4 * self.variables,
+        }[self.kind]
+
+    @property
+    def states(self) -> float:
+        """The number of states, infinite for a continuous layer."""
+        return float("inf") if self.kind == "gaussian" else float(self.classes) ** self.variables
+
+    def pack(self, h: Float[Tensor, "*batch width"]) -> UInt8[Tensor, "*batch bytes"]:
+        """The compact form of states of this layer."""
+        match self.kind:
+            case "bernoulli":
+                bits = torch.nn.functional.pad(h.to(torch.uint8), (0, -self.variables % 8))
+                octets = bits.unflatten(-1, (-1, 8))
+                return (octets << _bit_positions(h.device)).sum(-1, dtype=torch.uint8)
+            case "categorical":
+                return h.unflatten(-1, (self.variables, self.classes)).argmax(-1).to(torch.uint8)
+            case "gaussian":
+                return h.to(torch.float32).contiguous().view(torch.uint8)
+
+    def unpack(self, stored: UInt8[Tensor, "*batch bytes"], dtype: torch.dtype) -> Float[Tensor, "*batch width"]:
+        """The states whose compact form is given."""
+        match self.kind:
+            case "bernoulli":
+                bits = (stored.unsqueeze(-1) >> _bit_positions(stored.device)) & 1
+                return bits.flatten(-2)[..., : self.variables].to(dtype)
+            case "categorical":
+                one_hot = torch.nn.functional.one_hot(stored.long(), self.classes)
+                return one_hot.flatten(-2).to(dtype)
+            case "gaussian":
+                return stored.contiguous().view(torch.float32).to(dtype)
+
+    def enumerate(self) -> Iterator[tuple[float, ...]]:
+        """Every state of a discrete layer."""
+        if self.kind == "categorical":
+            unit = torch.eye(self.classes).tolist()
+            for choice in itertools.product(unit, repeat=self.variables):
+                yield tuple(itertools.chain.from_iterable(choice))
+        else:
+            yield from itertools.product((0.0, 1.0), repeat=self.variables)
+
+
+@dataclass(frozen=True)
+class LatentSpace:
+    """The layers of a latent state, in the order in which the inference model samples them.
+
+    Example:
+        >>> space = LatentSpace.of(Layer("bernoulli", 200), Layer("categorical", 20, classes=10))
+        >>> space.width, space.variables, space.packed_bytes
+        (400, 220, 45)
+        >>> LatentSpace.of(Layer("bernoulli", 2)).enumerate()
+        tensor([[0., 0.],
+                [0., 1.],
+                [1., 0.],
+                [1., 1.]])
+    """
+
+    layers: tuple[Layer, ...]
+
+    @classmethod
+    def of(cls, *layers: Layer) -> LatentSpace:
+        """The space of these layers."""
+        return cls(tuple(layers))
+
+    def __post_init__(self) -> None:
+        if not self.layers:
+            raise UsageError("a latent space needs at least one layer")
+
+    @cached_property
+    def width(self) -> int:
+        """The length of a state vector."""
+        return sum(layer.width for layer in self.layers)
+
+    @cached_property
+    def variables(self) -> int:
+        """The number of random variables, which is the number of uniforms that draw a state."""
+        return sum(layer.variables for layer in self.layers)
+
+    @cached_property
+    def packed_bytes(self) -> int:
+        """The bytes of a state in the cache."""
+        return sum(layer.packed_bytes for layer in self.layers)
+
+    @cached_property
+    def states(self) -> float:
+        """The number of states, infinite where a layer is continuous."""
+        product = 1.0
+        for layer in self.layers:
+            product *= layer.states
+        return product
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where each layer stands in a state vector."""
+        return _consecutive(layer.width for layer in self.layers)
+
+    @cached_property
+    def noise_slices(self) -> tuple[slice, ...]:
+        """Which uniforms draw each layer."""
+        return _consecutive(layer.variables for layer in self.layers)
+
+    @cached_property
+    def _packed_slices(self) -> tuple[slice, ...]:
+        return _consecutive(layer.packed_bytes for layer in self.layers)
+
+    def pack(self, h: Float[Tensor, "*batch width"]) -> UInt8[Tensor, "*batch bytes"]:
+        """The compact form that the cache stores."""
+        parts = [layer.pack(h[..., where]) for layer, where in zip(self.layers, self.slices, strict=True)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+
+    def unpack(
+        self, stored: UInt8[Tensor, "*batch bytes"], dtype: torch.dtype = torch.float32
+    ) -> Float[Tensor, "*batch width"]:
+        """The states whose compact form is given."""
+        pairs = zip(self.layers, self._packed_slices, strict=True)
+        parts = [layer.unpack(stored[..., where], dtype) for layer, where in pairs]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+
+    def enumerate(
+        self, dtype: torch.dtype = torch.float32, device: torch.device | None = None
+    ) -> Float[Tensor, "states width"]:
+        """Every state of a small discrete space, one a row."""
+        if self.states > ENUMERATION_LIMIT:
+            raise UsageError(
+                f"this latent space has {self.states:.3g} states, too many to enumerate "
+                f"(the limit is {ENUMERATION_LIMIT}): estimate by importance sampling instead"
+            )
+        rows = itertools.product(*(tuple(layer.enumerate()) for layer in self.layers))
+        flat = [tuple(itertools.chain.from_iterable(row)) for row in rows]
+        return torch.tensor(flat, dtype=dtype, device=device)
+
+
+def _consecutive(lengths: Iterator[int] | map[int]) -> tuple[slice, ...]:
+    bounds = [0, *itertools.accumulate(lengths)]
+    return tuple(slice(start, stop) for start, stop in itertools.pairwise(bounds))
+
+
+def _bit_positions(device: torch.device) -> Tensor:
+    return torch.arange(8, dtype=torch.uint8, device=device)

@@ -1,0 +1,26 @@
+"""A model and its estimator as one module."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from jsa.estimators.base import Estimator
+from jsa.model import LatentVariableModel
+from jsa.types import Batch, Estimate
+
+
+class Learner(nn.Module):
+    """A model with its estimator, so that one forward gives the loss: what a parallel wrapper wraps.
+
+    The parameters are those of the model and of the estimator's baselines; the chains are not among them.
+    """
+
+    def __init__(self, model: LatentVariableModel, estimator: Estimator) -> None:
+        super().__init__()
+        self.model = model
+        self.estimator = estimator
+
+    def forward(self, batch: Batch) -> Estimate:
+        """The estimate for the batch: call ``backward`` on its loss."""
+        estimate: Estimate = self.estimator(self.model, batch)
+        return estimate

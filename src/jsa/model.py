@@ -1,0 +1,108 @@
+"""What an estimator sees of a model: the joint density and the inference model, and nothing else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from jsa.distributions import Factorised
+from jsa.errors import NumericalError, UsageError
+from jsa.latent import LatentSpace
+from jsa.types import Batch
+
+
+@runtime_checkable
+class Posterior(Protocol):
+    """The inference model q(h | x) of a batch: anything with these two methods."""
+
+    def sample(self, shape: tuple[int, ...], /) -> Float[Tensor, "*samples batch width"]:
+        """Draws of shape (*shape, batch, width)."""
+        ...
+
+    def log_prob(self, h: Float[Tensor, "*samples batch width"], /) -> Float[Tensor, "*samples batch"]:
+        """The log-probability of states, one for each row of the batch."""
+        ...
+
+
+class LatentVariableModel(nn.Module, ABC):
+    """A model p(x, h) with its inference model q(h | x): subclass it, say what h is, write the two methods.
+
+    Attributes:
+        latent: What a state h is made of.
+    """
+
+    latent: LatentSpace
+
+    @abstractmethod
+    def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
+        """log p(x, h), or log p(x, h | context): one number for each state, the rows of the batch last."""
+
+    @abstractmethod
+    def posterior(self, batch: Batch) -> Posterior:
+        """q(h | x) for each row of the batch: one pass of the inference network, shared by all draws."""
+
+
+@runtime_checkable
+class Generative(Protocol):
+    """A model that can also be drawn from: for samples and reconstructions."""
+
+    def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Float[Tensor, "*samples width"]:
+        """Latent states from the prior: of shape (*shape, width), or (*shape, batch, width) given a context."""
+        ...
+
+    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorised:
+        """p(x | h), or p(x | h, context)."""
+        ...
+
+
+def log_joint(
+    model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]
+) -> Float[Tensor, "*samples batch"]:
+    """``model.log_joint`` with its shape checked: a wrong shape would broadcast and train something else."""
+    value = model.log_joint(batch, h)
+    if value.shape != h.shape[:-1]:
+        raise UsageError(
+            f"{type(model).__name__}.log_joint returned shape {tuple(value.shape)} for states of shape "
+            f"{tuple(h.shape)}: it must be {tuple(h.shape[:-1])}, one number a state (sum over the observed variables)"
+        )
+    return value
+
+
+def log_prob(posterior: Posterior, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
+    """``posterior.log_prob`` with its shape checked."""
+    value = posterior.log_prob(h)
+    if value.shape != h.shape[:-1]:
+        raise UsageError(
+            f"{type(posterior).__name__}.log_prob returned shape {tuple(value.shape)} for states of shape "
+            f"{tuple(h.shape)}: it must be {tuple(h.shape[:-1])}, one number a state (sum over the latent variables)"
+        )
+    return value
+
+
+@torch.no_grad()
+def log_weights(
+    model: LatentVariableModel, batch: Batch, posterior: Posterior, h: Float[Tensor, "*samples batch width"]
+) -> Float[Tensor, "*samples batch"]:
+    """log p(x, h) - log q(h | x) without gradient; minus infinity is a state of probability zero, NaN is an error."""
+    joint = log_joint(model, batch, h)
+    proposal = log_prob(posterior, h)
+    weights = joint - proposal
+    if not bool((weights < torch.inf).all()):
+        raise _not_finite(batch, joint, proposal)
+    return weights
+
+
+def _not_finite(batch: Batch, joint: Tensor, proposal: Tensor) -> NumericalError:
+    for term, values, wrong in (
+        ("log_joint", joint, ~(joint < torch.inf)),
+        ("posterior.log_prob", proposal, ~proposal.isfinite()),
+    ):
+        if bool(wrong.any()):
+            position = tuple(wrong.nonzero()[0].tolist())
+            row = int(batch.index[position[-1]])
+            return NumericalError(f"{term} is {float(values[position])} at row {row}")
+    return NumericalError("a log-weight is not finite")

@@ -1,0 +1,1 @@
+"""Models of the library: generative belief networks and conditional ones, with the paper's as presets."""

@@ -1,0 +1,114 @@
+"""Generative models p(x | h_1) p(h_1 | h_2) ... p(h_L) with an inference model in the other direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from jsa.distributions import Factorised, factorised
+from jsa.latent import LatentSpace, Layer
+from jsa.model import LatentVariableModel
+from jsa.models.configuration import Style
+from jsa.models.networks import Conditional, Perceptron
+from jsa.posteriors import LayeredPosterior
+from jsa.types import Batch
+
+
+class BeliefNetwork(LatentVariableModel):
+    """Stochastic layers of any kind, each factorised given the next, with deterministic layers between them.
+
+    With Bernoulli latents and no hidden layers this is the paper's "Linear" (one layer) or "Two layers"; with hidden
+    layers "Nonlinear"; with a categorical layer the categorical autoencoder.
+
+    Args:
+        observed: What an observation is made of.
+        latent: The stochastic layers, the one next to the data first.
+        hidden: Widths of the deterministic layers of each inference conditional; the generative ones reverse them.
+        prior: ``fixed`` for the fair coin, uniform class or standard normal; ``learned`` for free parameters.
+        style: Activation and initialisation of the deterministic layers.
+
+    Example:
+        >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4), Layer("bernoulli", 3)))
+        >>> batch = Batch(torch.zeros(5, 6), torch.arange(5))
+        >>> h = model.posterior(batch).sample((2,))
+        >>> h.shape, model.log_joint(batch, h).shape
+        (torch.Size([2, 5, 7]), torch.Size([2, 5]))
+    """
+
+    prior_parameters: Tensor
+
+    def __init__(
+        self,
+        observed: Layer,
+        latent: LatentSpace,
+        hidden: Sequence[int] = (),
+        *,
+        prior: Literal["fixed", "learned"] = "fixed",
+        style: Style | None = None,
+    ) -> None:
+        super().__init__()
+        self.observed = observed
+        self.latent = latent
+        network = partial(Perceptron, style=style)
+        upward = [observed, *latent.layers]
+        pairs = list(pairwise(upward))
+        self.inference = nn.ModuleList(
+            Conditional(above, network(below.width, hidden, above.parameters)) for below, above in pairs
+        )
+        self.generative = nn.ModuleList(
+            Conditional(below, network(above.width, tuple(reversed(hidden)), below.parameters))
+            for below, above in pairs
+        )
+        parameters = torch.zeros(latent.layers[-1].parameters)
+        if prior == "learned":
+            self.prior_parameters = nn.Parameter(parameters)
+        else:
+            self.register_buffer("prior_parameters", parameters)
+
+    @property
+    def prior(self) -> Factorised:
+        """The distribution of the last layer."""
+        return factorised(self.latent.layers[-1], self.prior_parameters)
+
+    def posterior(self, batch: Batch) -> LayeredPosterior:
+        """q(h_1 | x) q(h_2 | h_1) ..., the first layer's parameters computed once."""
+        first, *deeper = self.inference
+        conditionals = [
+            partial(_given_layer, conditional, where)
+            for conditional, where in zip(deeper, self.latent.slices, strict=False)
+        ]
+        return LayeredPosterior(self.latent, first(batch.x), conditionals)
+
+    def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
+        """log p(x | h_1) + log p(h_1 | h_2) + ... + log p(h_L)."""
+        layers = [h[..., where] for where in self.latent.slices]
+        total = self.prior.log_prob(layers[-1])
+        for conditional, below, above in zip(self.generative, [batch.x, *layers], layers, strict=False):
+            total = total + conditional(above).log_prob(below)
+        return total
+
+    @torch.no_grad()
+    def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Float[Tensor, "*samples width"]:
+        """States from the top layer downwards."""
+        if context is not None:
+            raise TypeError("a belief network has no context")
+        layers = [self.prior.sample(shape)]
+        for conditional in reversed(list(self.generative)[1:]):
+            layers.insert(0, conditional(layers[0]).sample())
+        return torch.cat(layers, dim=-1)
+
+    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorised:
+        """p(x | h_1)."""
+        distribution: Factorised = self.generative[0](h[..., self.latent.slices[0]])
+        return distribution
+
+
+def _given_layer(conditional: nn.Module, where: slice, ancestors: Tensor) -> Factorised:
+    distribution: Factorised = conditional(ancestors[..., where])
+    return distribution

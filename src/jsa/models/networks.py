@@ -1,0 +1,94 @@
+"""Deterministic networks between the layers of random variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from jsa.distributions import Factorised, factorised
+from jsa.latent import Layer
+from jsa.models.configuration import Style
+
+
+class Perceptron(nn.Module):
+    """Linear layers with an activation between them; none after the last.
+
+    An input that is a context of the whole batch is given apart, and its part of the first product is computed once
+    a row instead of once a sample: the parameters are those of a network on the concatenation.
+
+    Args:
+        inputs: The width of the main input.
+        hidden: The widths of the hidden layers, none for a linear map.
+        outputs: The width of the output.
+        context: The width of the context, 0 for none.
+        style: The activation and the initialisation.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: Sequence[int],
+        outputs: int,
+        *,
+        context: int = 0,
+        style: Style | None = None,
+    ) -> None:
+        super().__init__()
+        style = style or Style()
+        self.inputs = inputs
+        widths = [inputs + context, *hidden, outputs]
+        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.activation = _activation(style)
+        for linear in self.layers:
+            assert isinstance(linear, nn.Linear)
+            if style.initialisation == "xavier":
+                nn.init.xavier_uniform_(linear.weight)
+            if style.initial_bias is not None:
+                nn.init.constant_(linear.bias, style.initial_bias)
+
+    def forward(
+        self, main: Float[Tensor, "*samples inputs"], context: Float[Tensor, "batch context"] | None = None
+    ) -> Float[Tensor, "*samples outputs"]:
+        """The output for each main input, given the context of its row."""
+        first, *rest = self.layers
+        assert isinstance(first, nn.Linear)
+        if context is None:
+            value = first(main)
+        else:
+            value = F.linear(main, first.weight[:, : self.inputs]) + F.linear(
+                context, first.weight[:, self.inputs :], first.bias
+            )
+        for linear in rest:
+            value = linear(self.activation(value))
+        return value
+
+
+class Conditional(nn.Module):
+    """A layer of variables that is factorised given the output of a network."""
+
+    def __init__(self, layer: Layer, network: Perceptron) -> None:
+        super().__init__()
+        self.layer = layer
+        self.network = network
+
+    def forward(self, main: Tensor, context: Tensor | None = None) -> Factorised:
+        """The distribution of the layer."""
+        return factorised(self.layer, self.network(main, context))
+
+
+def _activation(style: Style) -> nn.Module:
+    match style.activation:
+        case "leaky-relu":
+            return nn.LeakyReLU(style.negative_slope)
+        case "relu":
+            return nn.ReLU()
+        case "tanh":
+            return nn.Tanh()
+        case "elu":
+            return nn.ELU()
+        case "gelu":
+            return nn.GELU()

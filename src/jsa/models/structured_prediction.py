@@ -1,0 +1,86 @@
+"""Conditional models p(x, h | c) = p(x | h, c) p(h | c), for structured prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jsa.distributions import Factorised
+from jsa.errors import UsageError
+from jsa.latent import LatentSpace, Layer
+from jsa.model import LatentVariableModel
+from jsa.models.configuration import Style
+from jsa.models.networks import Conditional, Perceptron
+from jsa.posteriors import LayeredPosterior
+from jsa.types import Batch
+
+
+class StructuredPrediction(LatentVariableModel):
+    """An observation given a context, through one layer of latents whose prior is learned from the context.
+
+    Args:
+        observed: What an observation is made of.
+        context: The width of the context.
+        latent: One stochastic layer.
+        hidden: Widths of the deterministic layers of each of the three networks.
+        style: Activation and initialisation of the deterministic layers.
+
+    Example:
+        >>> model = StructuredPrediction(Layer("bernoulli", 6), 4, LatentSpace.of(Layer("bernoulli", 3)), hidden=(8,))
+        >>> batch = Batch(torch.zeros(5, 6), torch.arange(5), context=torch.ones(5, 4))
+        >>> h = model.posterior(batch).sample((2,))
+        >>> model.log_joint(batch, h).shape
+        torch.Size([2, 5])
+    """
+
+    def __init__(
+        self,
+        observed: Layer,
+        context: int,
+        latent: LatentSpace,
+        hidden: Sequence[int] = (200, 200),
+        *,
+        style: Style | None = None,
+    ) -> None:
+        super().__init__()
+        if len(latent.layers) != 1:
+            raise UsageError(f"structured prediction takes one stochastic layer, not {len(latent.layers)}")
+        network = partial(Perceptron, style=style)
+        self.observed = observed
+        self.latent = latent
+        layer = latent.layers[0]
+        backward = tuple(reversed(hidden))
+        self.inference = Conditional(layer, network(observed.width, hidden, layer.parameters, context=context))
+        self.generative = Conditional(observed, network(layer.width, backward, observed.parameters, context=context))
+        self.prior = Conditional(layer, network(context, hidden, layer.parameters))
+
+    def posterior(self, batch: Batch) -> LayeredPosterior:
+        """q(h | x, c)."""
+        return LayeredPosterior(self.latent, self.inference(batch.x, _context(batch.context)))
+
+    def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
+        """log p(x | h, c) + log p(h | c)."""
+        context = _context(batch.context)
+        prior: Factorised = self.prior(context)
+        return self.observation(h, context).log_prob(batch.x) + prior.log_prob(h)
+
+    @torch.no_grad()
+    def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Float[Tensor, "*samples width"]:
+        """States from p(h | c), of shape (*shape, batch, width)."""
+        prior: Factorised = self.prior(_context(context))
+        return prior.sample(shape)
+
+    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorised:
+        """p(x | h, c)."""
+        distribution: Factorised = self.generative(h, _context(context))
+        return distribution
+
+
+def _context(context: Tensor | None) -> Tensor:
+    if context is None:
+        raise UsageError("a structured-prediction model needs a context in every batch")
+    return context

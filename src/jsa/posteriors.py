@@ -1,0 +1,122 @@
+"""Inference models: layers sampled one after the other, and the adapter for torch.distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, Self, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from jsa.distributions import Factorised
+from jsa.errors import UsageError
+from jsa.latent import LatentSpace
+
+
+class LayeredPosterior:
+    """q(h | x) = q(h_1 | x) q(h_2 | h_1, x) ...: each layer is factorised given the layers before it.
+
+    The encoder's pass is made before, in ``first``; the deeper conditionals run whenever their ancestors are known.
+
+    Args:
+        latent: The layers, in sampling order.
+        first: q(h_1 | x) for the rows of the batch.
+        deeper: For each further layer, the function from the states before it to its distribution.
+
+    Example:
+        >>> from jsa import Bernoulli, LatentSpace, Layer
+        >>> space = LatentSpace.of(Layer("bernoulli", 3))
+        >>> posterior = LayeredPosterior(space, Bernoulli(torch.zeros(5, 3)))
+        >>> h = posterior.sample((2,))
+        >>> h.shape, posterior.log_prob(h).shape
+        (torch.Size([2, 5, 3]), torch.Size([2, 5]))
+    """
+
+    def __init__(
+        self, latent: LatentSpace, first: Factorised, deeper: Sequence[Callable[[Tensor], Factorised]] = ()
+    ) -> None:
+        if len(deeper) + 1 != len(latent.layers):
+            raise UsageError(f"{len(latent.layers)} layers need as many conditionals, not {len(deeper) + 1}")
+        self.latent = latent
+        self.first = first
+        self.deeper = tuple(deeper)
+
+    def conditional(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorised:
+        """The distribution of a layer given the part of the state vector that stands before it."""
+        return self.first if layer == 0 else self.deeper[layer - 1](ancestors)
+
+    def from_uniforms(self, uniforms: Float[Tensor, "*samples variables"]) -> Float[Tensor, "*samples width"]:
+        """The draw that these uniforms determine, layer by layer."""
+        state = self.first.from_uniforms(uniforms[..., self.latent.noise_slices[0]])
+        for deeper, where in zip(self.deeper, self.latent.noise_slices[1:], strict=True):
+            state = torch.cat([state, deeper(state).from_uniforms(uniforms[..., where])], dim=-1)
+        return state
+
+    @torch.no_grad()
+    def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
+        """Draws of shape (*shape, batch, width), from torch's global generator."""
+        like = self.first.mean
+        size = (*shape, *self.first.batch_shape, self.latent.variables)
+        return self.from_uniforms(torch.rand(size, dtype=like.dtype, device=like.device))
+
+    def log_prob(self, h: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples"]:
+        """The sum of the layers' log-probabilities, each given the layers before it."""
+        total = self.first.log_prob(h[..., self.latent.slices[0]])
+        for deeper, where in zip(self.deeper, self.latent.slices[1:], strict=True):
+            total = total + deeper(h[..., : where.start]).log_prob(h[..., where])
+        return total
+
+    def take(self, rows: Int64[Tensor, " taken"]) -> Self:
+        """The posterior of these rows of the batch; the encoder is not run again."""
+        return type(self)(self.latent, self.first.take(rows), self.deeper)
+
+
+class TorchPosterior:
+    """A torch.distributions object as an inference model.
+
+    Args:
+        distribution: Of batch shape (batch,) and event shape (width,): wrap it in Independent where needed.
+
+    Example:
+        >>> from torch.distributions import Bernoulli, Independent
+        >>> posterior = TorchPosterior(Independent(Bernoulli(logits=torch.zeros(5, 3)), 1))
+        >>> posterior.log_prob(posterior.sample((2,))).shape
+        torch.Size([2, 5])
+    """
+
+    def __init__(self, distribution: torch.distributions.Distribution) -> None:
+        if len(distribution.event_shape) != 1:
+            raise UsageError(
+                f"a posterior needs one event dimension, the state vector; {type(distribution).__name__} has event "
+                f"shape {tuple(distribution.event_shape)}: wrap it in torch.distributions.Independent(..., 1)"
+            )
+        self.distribution = distribution
+
+    def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
+        """Draws of shape (*shape, batch, width), without gradient."""
+        with torch.no_grad():
+            return self.distribution.sample(shape)
+
+    def log_prob(self, h: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples"]:
+        """The log-probability of the states."""
+        value: Tensor = self.distribution.log_prob(h)
+        return value
+
+
+@runtime_checkable
+class RowsTaken(Protocol):
+    """A posterior that can be narrowed to some rows without another encoder pass."""
+
+    def take(self, rows: Int64[Tensor, " taken"], /) -> object:
+        """The posterior of these rows."""
+        ...
+
+
+@runtime_checkable
+class NoiseDriven(Protocol):
+    """A posterior whose draws are a function of uniforms."""
+
+    def from_uniforms(self, uniforms: Float[Tensor, "*samples variables"], /) -> Float[Tensor, "*samples width"]:
+        """The draw that these uniforms determine."""
+        ...

@@ -1,0 +1,1 @@
+"""Training: the loop, the learning rate, the stages, the run folder. It knows no dataset and no paper."""

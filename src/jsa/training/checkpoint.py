@@ -1,0 +1,65 @@
+"""Weights to and from safetensors files, which cannot run code when they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from jsa.errors import CheckpointError, NumericalError
+from jsa.files import replacing
+
+FORMAT = "1"
+
+
+def save_weights(model: nn.Module, path: Path, notes: Mapping[str, object]) -> None:
+    """Writes the model's weights, whole or not at all; weights that are not finite are refused.
+
+    Args:
+        model: The model.
+        path: Where to write.
+        notes: What to remember beside the weights, for instance the epoch.
+    """
+    tensors = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise NumericalError(f"the weights {name} are not finite")
+    metadata = {"format": FORMAT} | {key: str(value) for key, value in notes.items()}
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata=metadata)
+
+
+def load_weights(model: nn.Module, path: Path) -> dict[str, str]:
+    """Reads weights that ``save_weights`` wrote for the same model.
+
+    Returns:
+        What was remembered beside them.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"there is no checkpoint {path}: the run has not come to its first validation")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise CheckpointError(f"the checkpoint {path} is damaged ({error}): use another one") from error
+    if metadata.get("format") != FORMAT:
+        raise CheckpointError(f"{path} has format {metadata.get('format')}; this version of jsa reads {FORMAT}")
+    _check_shapes(model, tensors, path)
+    model.load_state_dict(tensors)
+    return metadata
+
+
+def _check_shapes(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise CheckpointError(
+                f"{path} belongs to another model: {name} is {found.get(name, 'missing')} there and "
+                f"{expected.get(name, 'missing')} in this model"
+            )

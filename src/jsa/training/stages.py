@@ -1,0 +1,35 @@
+"""When the chains begin to persist."""
+
+from __future__ import annotations
+
+from jsa.configuration import TrainConfig
+from jsa.errors import UsageError
+from jsa.estimators import Estimator, PersistentEstimator, Stage
+from jsa.training.selection import BestEpoch
+
+
+def check_rows_stay(config: TrainConfig, estimator: type[Estimator], rows_change: bool) -> None:
+    """Refuses stage II on data whose rows change: a chain belongs to a row that stays."""
+    if issubclass(estimator, PersistentEstimator) and rows_change and _may_reach_stage_two(config):
+        raise UsageError(
+            f"the rows of {config.data} are drawn anew every epoch, so that no chain can persist: choose a dataset "
+            f"that stays, such as mnist-static, or train in stage I only with --switch-epoch {config.epochs}"
+        )
+
+
+def set_stage(config: TrainConfig, estimator: Estimator, epoch: int, best: BestEpoch) -> int | None:
+    """Puts an estimator with chains into the stage of this epoch; there is no way back to stage I.
+
+    Returns:
+        The number of the stage, none for an estimator without chains.
+    """
+    if not isinstance(estimator, PersistentEstimator):
+        return None
+    patience = config.stages.switch_patience
+    if epoch > config.switch_epoch or (patience is not None and best.validations_without_gain >= patience):
+        estimator.stage = Stage.PERSISTENT
+    return int(estimator.stage)
+
+
+def _may_reach_stage_two(config: TrainConfig) -> bool:
+    return config.switch_epoch < config.epochs or config.stages.switch_patience is not None

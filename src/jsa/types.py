@@ -1,0 +1,55 @@
+"""What travels between the loader, the estimators and the training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of a dataset, each with its row number.
+
+    Attributes:
+        x: The observations, floating point; a categorical observation is one-hot, its variables side by side.
+        index: The global row number of each row. It keys the cache of chains, whatever the order of visits.
+        context: What the model is conditioned on, for conditional models p(x, h | context).
+
+    Example:
+        >>> import torch
+        >>> batch = Batch(x=torch.eye(3), index=torch.arange(3))
+        >>> batch.take(torch.tensor([2, 2])).index
+        tensor([2, 2])
+    """
+
+    x: Float[Tensor, "batch observed"]
+    index: Int64[Tensor, " batch"]
+    context: Float[Tensor, "batch context"] | None = None
+
+    def __len__(self) -> int:
+        return self.x.shape[0]
+
+    def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
+        """The rows at these positions of the batch, repeated where a position is repeated."""
+        context = None if self.context is None else self.context.index_select(0, rows)
+        return Batch(self.x.index_select(0, rows), self.index.index_select(0, rows), context)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an estimator makes of a batch.
+
+    Attributes:
+        loss: A surrogate to minimise. Only its gradient has a meaning.
+        objective: The batch mean of the bound on log p(x) that the draws give, to watch, without gradient.
+        log_weights: log p(x, h) - log q(h | x) of the states drawn, without gradient.
+        diagnostics: Scalars about this step, for instance the acceptance of the chains.
+    """
+
+    loss: Float[Tensor, ""]
+    objective: Float[Tensor, ""]
+    log_weights: Float[Tensor, "samples batch"]
+    diagnostics: Mapping[str, Float[Tensor, ""]]

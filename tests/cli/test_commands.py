@@ -1,0 +1,150 @@
+"""The commands from end to end, on a small table of the user's own."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from jsa.assembly import open_run
+from jsa.cli import main
+
+SIZES = ["--model", "linear", "--latents", "4", "--epochs", "4", "--learning-rate", "0.02", "--threads", "1"]
+
+
+def blocks(rows: int, seed: int, classes: int = 2) -> np.ndarray:
+    """Twelve columns in three blocks of equal values, a few of them disturbed."""
+    random = np.random.default_rng(seed)
+    values = np.repeat(random.integers(0, classes, (rows, 3)), 4, axis=1)
+    disturbed = random.random(values.shape) < 0.05
+    return np.where(disturbed, random.integers(0, classes, values.shape), values)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("table") / "mine.csv"
+    np.savetxt(path, blocks(300, seed=0), fmt="%d", delimiter=",")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run_folder(table: Path) -> Path:
+    out = table.parent / "run"
+    assert main(["train", "--data", str(table), *SIZES, "--out", str(out)]) == 0
+    return out
+
+
+def test_a_run_folder_holds_everything(run_folder: Path) -> None:
+    expected = {"config.json", "metrics.jsonl", "best.safetensors", "last.safetensors", "chains.safetensors"}
+    expected |= {"evaluation.json", "samples.png", "reconstructions.png", "curves.png", "tensorboard"}
+    assert {path.name for path in run_folder.iterdir()} >= expected
+    assert list((run_folder / "tensorboard").iterdir())
+    evaluation = json.loads((run_folder / "evaluation.json").read_text())
+    assert evaluation["test"]["rows"] == 30
+    assert evaluation["test"]["samples"] == 1000
+    for picture in run_folder.glob("*.png"):
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_configuration_can_be_given_back(run_folder: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    assert main(["train", "--config", str(run_folder / "config.json"), "--out", str(again)]) == 0
+    assert (again / "config.json").read_text() == (run_folder / "config.json").read_text()
+    first, second = (json.loads((folder / "evaluation.json").read_text()) for folder in (run_folder, again))
+    assert first == second
+
+
+def test_flags_override_the_configuration_given_back(run_folder: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    config = str(run_folder / "config.json")
+    assert main(["train", "--config", config, "--epochs", "2", "--hidden", "5", "--out", str(again)]) == 0
+    written = json.loads((again / "config.json").read_text())
+    assert written["epochs"] == 2
+    assert written["network"]["hidden"] == [5]
+    assert written["network"]["latents"] == [4]
+
+
+def test_evaluate_agrees_with_the_run_and_with_enumeration(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = tmp_path / "figures.json"
+    command = ["evaluate", str(run_folder), "--bounds", "1", "10", "--json", str(figures), "--threads", "1"]
+    assert main(command) == 0
+    record = json.loads(figures.read_text())
+    assert record["nll"] == json.loads((run_folder / "evaluation.json").read_text())["test"]["nll"]
+    assert main(["evaluate", str(run_folder), "--exact", "--json", str(figures)]) == 0
+    exact = json.loads(figures.read_text())["nll"]
+    assert record["nll"] == pytest.approx(exact, abs=6 * record["monte_carlo_error"] + 1e-3)
+    assert record["bounds"]["1"] < record["bounds"]["10"] < -exact + 0.01
+    assert "exact" in capsys.readouterr().out
+
+
+def test_sample_draws_pictures_and_numbers(run_folder: Path, tmp_path: Path) -> None:
+    assert main(["sample", str(run_folder), "--count", "7", "--out", str(tmp_path / "s.npz")]) == 0
+    with np.load(tmp_path / "s.npz") as drawn:
+        assert drawn["h"].shape == (7, 4)
+        assert drawn["mean"].shape == drawn["x"].shape == (7, 12)
+        assert set(np.unique(drawn["x"])) <= {0, 1}
+    assert main(["sample", str(run_folder), "--count", "7", "--out", str(tmp_path / "s.png")]) == 0
+    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_encode_writes_one_code_a_row_in_order(run_folder: Path, tmp_path: Path) -> None:
+    for name in ("one.npz", "two.npz"):
+        assert main(["encode", str(run_folder), "--split", "train", "--out", str(tmp_path / name)]) == 0
+    with np.load(tmp_path / "one.npz") as one, np.load(tmp_path / "two.npz") as two:
+        assert one["h"].shape == (240, 4)
+        assert one["h"].dtype == np.uint8
+        assert np.array_equal(one["h"], two["h"])
+        opened = open_run(run_folder)
+        row = opened.splits.train.batch(torch.tensor([137]))
+        probabilities = opened.model.posterior(row).first.mean[0].detach().numpy()
+        assert one["mean"][137] == pytest.approx(probabilities, abs=1e-6)
+        # The draws follow the probabilities: 960 bits, failure rate below 1e-6.
+        spread = np.sqrt((one["mean"] * (1 - one["mean"])).sum())
+        assert abs((one["h"] - one["mean"]).sum()) < 5 * spread
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--model", "categorical", "--latents", "2", "--latent-classes", "3", "--hidden", "8", "--particles", "4"],
+        ["--model", "two-layers", "--latents", "4", "3", "--prior", "learned", "--scan", "random"],
+        ["--model", "structured", "--latents", "3", "--hidden", "8"],
+        ["--model", "linear", "--latents", "3", "--latent-kind", "gaussian", "--schedule", "robbins-monro"],
+        ["--model", "linear", "--latents", "3", "--estimator", "enumeration", "--optimiser", "sgd"],
+        ["--model", "linear", "--latents", "3", "--mapped-chains", "--average-decay", "0.9", "--switch-patience", "1"],
+    ],
+    ids=["categorical", "two-layers", "structured", "gaussian", "enumeration", "mapped"],
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_every_kind_of_model_trains_samples_and_encodes(tmp_path: Path, flags: list[str], classes: int) -> None:
+    table, out = tmp_path / "mine.npy", tmp_path / "run"
+    np.save(table, blocks(120, seed=1, classes=classes))
+    common = ["--epochs", "2", "--threads", "1", "--test-samples", "20", "--validation-samples", "10"]
+    assert main(["train", "--data", str(table), *flags, *common, "--out", str(out)]) == 0
+    assert main(["sample", str(out), "--count", "3"]) == 0
+    assert main(["sample", str(out), "--count", "3", "--out", str(tmp_path / "s.npz")]) == 0
+    assert main(["encode", str(out)]) == 0
+    assert main(["evaluate", str(out), "--samples", "10", "--checkpoint", "last", "--split", "valid"]) == 0
+
+
+def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    shown = capsys.readouterr().out
+    for name in ("mnist-static", "mnist-salakhutdinov", "two-layers", "structured", "jsa", "enumeration"):
+        assert f"  {name} " in shown
+
+
+def test_a_run_without_out_gets_a_new_folder_each_time(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        command = ["train", "--data", str(table), *SIZES, "--epochs", "1", "--test-samples", "2"]
+        assert main(command) == 0
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
+        "mine-linear-jsa-seed0",
+        "mine-linear-jsa-seed0-2",
+    ]

@@ -1,0 +1,101 @@
+"""What a user sees who mistypes: one sentence, the right exit code, and nothing half-written."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jsa.cli import main
+
+
+def exit_code(arguments: list[str]) -> int:
+    """The exit code, whether it is returned or raised by the parser."""
+    try:
+        return main(arguments)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with a good and some bad tables beside it."""
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    np.save(tables / "good.npy", np.tile([[0, 1, 1], [1, 0, 1]], (20, 1)))
+    np.save(tables / "half.npy", np.array([[0.0, 0.5], [1.0, 0.0]]))
+    (tables / "words.csv").write_text("0,1\n1,maybe\n")
+    (tables / "damaged.npz").write_bytes(b"PK\x03\x04 not really a zip")
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["trian"], 2, "did you mean 'train'?"),
+        (["train", "--epochz", "3"], 2, "--epochs"),
+        (["train", "--epochs", "three"], 2, "--epochs"),
+        (["train", "--epochs", "0"], 2, "epochs is 1 or more, not 0"),
+        (["train", "--particles", "0"], 2, "particles is 1 or more, not 0"),
+        (["train", "--model", "nonlinaer"], 2, "did you mean 'nonlinear'?"),
+        (["train", "--estimator", "jas"], 2, "did you mean 'jsa'?"),
+        (["train", "--data", "mnist-sttic"], 2, "did you mean 'mnist-static'?"),
+        (["train", "--data", "mnist-dynamic", "--epochs", "3"], 2, "--switch-epoch 3"),
+        (["train", "--data", "../tables/none.csv"], 1, "none.csv"),
+        (["train", "--data", "../tables/half.npy"], 1, "half.npy"),
+        (["train", "--data", "../tables/words.csv"], 1, "words.csv"),
+        (["train", "--data", "../tables/damaged.npz"], 1, "damaged.npz"),
+        (["train", "--data", "../tables/good.npy", "--device", "cudaa"], 2, "cudaa"),
+        (["train", "--data", "../tables/good.npy", "--out", "../tables"], 2, "exists already"),
+        (["train", "--config", "../tables/none.json"], 2, "there is no file"),
+        (["train", "--config", "../tables/words.csv"], 2, "not a readable JSON file"),
+        (["train", "--schedule-exponent", "0.4"], 2, "above 1/2 and at most 1"),
+        (["evaluate"], 2, "RUN"),
+        (["evaluate", "../tables"], 1, "is not a run folder"),
+        (["sample", "../tables", "--out", "picture.gif"], 2, ".png"),
+        (["encode", "../tables", "--out", "codes.txt"], 2, ".npz"),
+    ],
+)
+def test_one_sentence_and_nothing_written(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, sentence: str
+) -> None:
+    assert exit_code(arguments) == code
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    assert list(here.iterdir()) == []
+
+
+def test_evaluate_refuses_more_states_than_it_can_sum(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--epochs", "1", "--test-samples", "2", "--threads", "1"]
+    assert exit_code(["train", "--data", "../tables/good.npy", "--model", "linear", *small, "--out", "run"]) == 0
+    assert exit_code(["evaluate", "run", "--exact"]) == 2
+    assert "too many to enumerate" in capsys.readouterr().err
+    (here / "run" / "best.safetensors").write_bytes(b"short")
+    assert exit_code(["evaluate", "run"]) == 1
+    assert "damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["", "train", "evaluate", "sample", "encode", "data", "list"])
+def test_help_comes_without_torch(command: str) -> None:
+    program = (
+        "import sys\nfrom jsa.cli import main\n"
+        "try:\n    code = main(sys.argv[1:])\nexcept SystemExit as stop:\n    code = stop.code\n"
+        "assert code == 0, code\n"
+        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules\n"
+    )
+    arguments = [sys.executable, "-c", program, *command.split(), "--help"]
+    finished = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert "usage: jsa" in finished.stdout
+
+
+def test_python_dash_m_is_the_command() -> None:
+    arguments = [sys.executable, "-m", "jsa", "--version"]
+    finished = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert finished.stdout.startswith("jsa 0.")

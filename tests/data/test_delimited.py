@@ -1,0 +1,79 @@
+"""Tables of text, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+import pytest
+
+from jsa.data.delimited import read_csv
+from jsa.errors import DataError
+
+
+def written(folder, text: str | bytes):
+    path = folder / "table.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0,1,2\n3,0,255\n",
+        "0;1;2\n3;0;255\n",
+        "0\t1\t2\n3\t0\t255\n",
+        "a,b,c\n0,1,2\n3,0,255\n",
+        "first;second;third\n0;1;2\n3;0;255",
+        ",b,c\n0,1,2\n3,0,255\n",
+        "0,1,2\r\n3,0,255\r\n",
+        "\n0,1,2\n\n3,0,255\n\n",
+        "\n\nname,of,column\n\n0,1,2\n3,0,255\n",
+        '"0","1","2"\n"3","0","255"\n',
+        '"a, b","c","d"\n0,1,2\n3,0,255\n',
+        "0.0, 1.0, 2\n 3 ,0e0,+255\n",
+        "\ufeff0,1,2\n3,0,255\n",
+        "\ufeffa,b,c\n0,1,2\n3,0,255\n",
+    ],
+)
+def test_tables_of_many_shapes_of_text(tmp_path, text):
+    table = read_csv(written(tmp_path, text))
+    assert table.tolist() == [[0, 1, 2], [3, 0, 255]]
+    assert str(table.dtype) == "uint8"
+
+
+def test_a_single_column_and_a_single_row(tmp_path):
+    assert read_csv(written(tmp_path, "0\n1\n1\n")).tolist() == [[0], [1], [1]]
+    assert read_csv(written(tmp_path, "0,1,1")).tolist() == [[0, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("0,1\n1,x\n", "line 2, column 2 holds 'x', which is no number"),
+        ("a,b\n0,1\n\n1,x\n", "line 4, column 2 holds 'x', which is no number"),
+        ("0,y\n1,1\n", "line 1, column 2 holds 'y', which is no number"),
+        ("0,1\n1,\n", "line 2, column 2 holds '', which is no number"),
+        ("0,1\n1,1_0\n", "line 2, column 2 holds '1_0', which is no number"),
+        ("0,1\n-1,1\n", "line 2, column 1 holds -1, but a table holds whole numbers from 0 to 255"),
+        ("a,b\n0,1\n1,0.5\n", "line 3, column 2 holds 0.5, but a table holds whole numbers"),
+        ("0,1\n1,256\n", "line 2, column 2 holds 256, but a table holds whole numbers"),
+        ("0,1\nnan,1\n", "line 2, column 1 holds nan, but a table holds whole numbers"),
+        ("0,1\n1,inf\n", "line 2, column 2 holds inf, but a table holds whole numbers"),
+        ("0,1\n1\n", "line 2 has 1 cells, but the first row has 2"),
+        ("0,1\n1,1,1\n", "line 2 has 3 cells, but the first row has 2"),
+        ("", "is empty: a table has at least one row"),
+        ("\n\n", "is empty: a table has at least one row"),
+        ("a,b\n", "holds no rows below its header"),
+        (b"0,1\n\xff\xfe,1\n", "is not text in UTF-8"),
+        (b"\x93NUMPY\x01\0", "is not text in UTF-8"),
+        ("0,1\n\0,1\n", "table.csv"),
+        ("0,1\n" + "7" * 200_000 + ",1\n", "table.csv"),
+        ("0,1\n\u0661,1\n", "table.csv"),
+    ],
+)
+def test_a_wrong_table_is_one_sentence_with_its_place(tmp_path, text, sentence):
+    with pytest.raises(DataError, match=sentence):
+        read_csv(written(tmp_path, text))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere.csv cannot be read: No such file"):
+        read_csv(tmp_path / "nowhere.csv")

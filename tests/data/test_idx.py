@@ -1,0 +1,72 @@
+"""IDX files, whole and damaged."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from jsa.data.idx import parse_idx, read_idx_content
+from jsa.errors import DataError
+
+PICTURES = bytes([0, 0, 8, 3]) + np.array([2, 1, 3], dtype=">u4").tobytes() + bytes(range(6))
+
+
+def test_pictures_are_read_in_their_shape():
+    assert parse_idx(PICTURES, 3, "it").tolist() == [[[0, 1, 2]], [[3, 4, 5]]]
+
+
+@pytest.mark.parametrize("name", ["plain", "packed.gz"])
+def test_plain_and_packed_files_hold_the_same(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(PICTURES) if name.endswith(".gz") else PICTURES)
+    assert read_idx_content(path) == PICTURES
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "it is not an IDX file"),
+        (b"\0\0\x08\x01" + PICTURES[4:], "starts with the bytes '00 00 08 01'"),
+        (b"\0\0\x0d\x03" + PICTURES[4:], "is not an IDX file of unsigned bytes in 3 dimension"),
+        (b"PK\x03\x04" + PICTURES[4:], "is not an IDX file"),
+        (PICTURES[:10], "ends within its header"),
+        (PICTURES[:-1], "announces an array of 2 x 1 x 3 bytes and 5 follow"),
+        (PICTURES + b"\0", "and 7 follow"),
+        (PICTURES[:4] + b"\xff" * 12 + b"\0" * 6, "announces an array of 4294967295 x 4294967295 x 4294967295"),
+    ],
+)
+def test_a_damaged_file_is_one_sentence(content, sentence):
+    with pytest.raises(DataError, match=sentence):
+        parse_idx(content, 3, "it")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (gzip.compress(PICTURES)[:-9], "ends too early"),
+        (gzip.compress(PICTURES)[:5], "ends too early"),
+        (b"", "ends too early"),
+        (PICTURES, "is not a whole gzip file"),
+        (gzip.compress(PICTURES)[:-8] + b"\0" * 8, "is not a whole gzip file"),
+    ],
+)
+def test_a_damaged_packed_file_is_one_sentence(tmp_path, content, sentence):
+    path = tmp_path / "images.gz"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=f"images.gz {sentence}.*get the file again"):
+        read_idx_content(path)
+
+
+def test_a_packed_file_that_swells_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("jsa.data.idx._LARGEST_CONTENT", 100)
+    path = tmp_path / "images.gz"
+    path.write_bytes(gzip.compress(bytes(100_000)))
+    with pytest.raises(DataError, match="unpacks to more than any file of its name holds"):
+        read_idx_content(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match="nowhere cannot be read: No such file"):
+        read_idx_content(tmp_path / "nowhere")

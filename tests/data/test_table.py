@@ -1,0 +1,196 @@
+"""The user's own tables: their values, their classes and their splits."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from jsa.data import Splits, load
+from jsa.errors import DataError, UsageError
+
+
+def spelled(rows: int, columns: int = 10, start: int = 0) -> np.ndarray:
+    """Rows that spell their own number in binary."""
+    numbers = np.arange(start, start + rows)
+    return ((numbers[:, None] >> np.arange(columns)) & 1).astype(np.uint8)
+
+
+def numbers_of(splits: Splits, part: str) -> list[int]:
+    rows = getattr(splits, part).rows.numpy().astype(int)
+    return (rows << np.arange(rows.shape[1])).sum(axis=1).tolist()
+
+
+def saved(path: Path, values: np.ndarray) -> str:
+    if path.suffix == ".npy":
+        np.save(path, values)
+    elif path.suffix == ".npz":
+        np.savez(path, values)
+    else:
+        np.savetxt(path, values, fmt="%g", delimiter=",")
+    return str(path)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".NPY", ".CSV"])
+def test_a_table_is_split_by_fractions(tmp_path, suffix):
+    path = tmp_path / f"table{suffix}"
+    Path(saved(tmp_path / f"saved{suffix.lower()}", spelled(100))).rename(path)
+    splits = load(str(path), valid_fraction=0.2, test_fraction=0.1)
+    parts = {part: numbers_of(splits, part) for part in ("train", "valid", "test")}
+    assert [len(rows) for rows in parts.values()] == [70, 20, 10]
+    assert sorted(itertools.chain(*parts.values())) == list(range(100))
+    assert all(rows == sorted(rows) for rows in parts.values())
+    assert parts["valid"] != list(range(20))
+    assert splits.name == f"table{suffix}"
+    assert (splits.classes, splits.image_shape) == (2, None)
+
+
+def test_the_split_is_the_same_for_the_same_seed_everywhere(tmp_path):
+    path = saved(tmp_path / "table.npy", spelled(20))
+    assert numbers_of(load(path), "valid") == [13, 18]
+    assert numbers_of(load(path), "test") == [1, 4]
+    assert numbers_of(load(path, split_seed=1), "valid") != [13, 18]
+
+
+def test_an_npz_may_hold_all_three(tmp_path):
+    path = tmp_path / "table.npz"
+    np.savez(path, train=spelled(5), valid=spelled(2, start=5), test=spelled(1, start=7))
+    splits = load(str(path))
+    assert numbers_of(splits, "train") == [0, 1, 2, 3, 4]
+    assert numbers_of(splits, "valid") == [5, 6]
+    assert numbers_of(splits, "test") == [7]
+
+
+def test_what_an_npz_lacks_is_taken_from_its_training_rows(tmp_path):
+    path = tmp_path / "table.npz"
+    np.savez(path, train=spelled(20), test=spelled(3, start=20))
+    splits = load(str(path), valid_fraction=0.25)
+    assert numbers_of(splits, "test") == [20, 21, 22]
+    assert sorted(numbers_of(splits, "train") + numbers_of(splits, "valid")) == list(range(20))
+    assert len(splits.valid) == 5
+
+
+def test_files_give_the_other_splits(tmp_path):
+    path = saved(tmp_path / "train.npy", spelled(8))
+    valid = Path(saved(tmp_path / "valid.csv", spelled(2, start=8)))
+    test = Path(saved(tmp_path / "test.npz", spelled(3, start=10)))
+    splits = load(path, valid_file=valid, test_file=test)
+    assert numbers_of(splits, "train") == list(range(8))
+    assert numbers_of(splits, "valid") == [8, 9]
+    assert numbers_of(splits, "test") == [10, 11, 12]
+
+
+def test_all_splits_share_the_classes_of_the_largest_value(tmp_path):
+    path = saved(tmp_path / "train.npy", np.array([[0, 1], [1, 0]]))
+    other = Path(saved(tmp_path / "other.npy", np.array([[4, 0]])))
+    splits = load(path, valid_file=other, test_file=other)
+    assert splits.classes == splits.train.classes == splits.test.classes == 5
+    assert splits.train.batch(torch.tensor([0])).x.tolist() == [[1, 0, 0, 0, 0, 0, 1, 0, 0, 0]]
+
+
+def test_classes_may_be_given(tmp_path):
+    path = saved(tmp_path / "table.npy", np.arange(12).reshape(12, 1) % 3)
+    assert load(path).classes == 3
+    assert load(path, classes=7).classes == 7
+    with pytest.raises(DataError, match=r"row 3, column 1 \(counted from 1\) holds 2, but 2 classes go up to 1"):
+        load(path, classes=2)
+    with pytest.raises(UsageError, match="classes is 1: a variable takes between 2 and 256"):
+        load(path, classes=1)
+
+
+def test_a_table_of_zeros_is_binary(tmp_path):
+    assert load(saved(tmp_path / "table.npy", np.zeros((10, 3)))).classes == 2
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", ">i4", "int64", "uint64", "float16", "float32", "float64"])
+def test_whole_numbers_of_any_type_are_taken(tmp_path, dtype):
+    splits = load(saved(tmp_path / "table.npy", np.asfortranarray(spelled(20).astype(dtype))))
+    assert sorted(numbers_of(splits, "train") + numbers_of(splits, "valid") + numbers_of(splits, "test")) == [
+        *range(20)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "written"),
+    [
+        (np.nan, "float32", "nan"),
+        (np.inf, "float64", "inf"),
+        (-1, "int32", "-1"),
+        (-1.0, "float64", "-1.0"),
+        (0.5, "float64", "0.5"),
+        (256, "int64", "256"),
+        (2**40, "uint64", "1099511627776"),
+    ],
+)
+def test_other_numbers_are_refused_with_their_place(tmp_path, value, dtype, written):
+    values = np.zeros((5_000, 3), dtype=dtype)
+    values[4_500, 1] = value
+    sentence = rf"table\.npy: row 4501, column 2 \(counted from 1\) holds {written}, but a table holds whole"
+    with pytest.raises(DataError, match=sentence):
+        load(saved(tmp_path / "table.npy", values))
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (np.zeros(5), r"has the shape \(5,\), but a table has two dimensions"),
+        (np.zeros((5, 2, 2)), r"has the shape \(5, 2, 2\), but a table has two dimensions"),
+        (np.zeros((0, 2)), "has 0 rows and 2 columns: it holds nothing"),
+        (np.zeros((2, 0)), "has 2 rows and 0 columns: it holds nothing"),
+        (np.array([["0", "1"]]), "holds values of type <U1"),
+        (np.zeros((2, 2), dtype=complex), "holds values of type complex128"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path, values, sentence):
+    np.save(tmp_path / "table.npy", values)
+    with pytest.raises(DataError, match=sentence):
+        load(str(tmp_path / "table.npy"))
+
+
+def test_columns_must_agree(tmp_path):
+    path = saved(tmp_path / "train.npy", spelled(8, columns=4))
+    other = Path(saved(tmp_path / "other.npy", spelled(8, columns=5)))
+    with pytest.raises(DataError, match=r"other\.npy has 5 columns, but .*train\.npy has 4: they must agree"):
+        load(path, valid_file=other)
+
+
+@pytest.mark.parametrize("names", [("one", "two"), ("valid", "test"), ("train", "valid", "labels")])
+def test_arrays_of_other_names_are_refused(tmp_path, names):
+    path = tmp_path / "table.npz"
+    np.savez(path, **{name: spelled(4) for name in names})
+    with pytest.raises(DataError, match=f"holds the arrays {', '.join(sorted(names))}: a .npz table holds one"):
+        load(str(path))
+
+
+def test_a_split_file_holds_one_array(tmp_path):
+    several = tmp_path / "several.npz"
+    np.savez(several, a=spelled(4), b=spelled(4))
+    with pytest.raises(DataError, match=r"several.npz holds 2 arrays, but one is needed"):
+        load(saved(tmp_path / "table.npy", spelled(8)), valid_file=several)
+
+
+def test_a_split_is_given_once(tmp_path):
+    path = tmp_path / "table.npz"
+    np.savez(path, train=spelled(5), valid=spelled(2))
+    other = Path(saved(tmp_path / "other.npy", spelled(2)))
+    with pytest.raises(UsageError, match="has an array 'valid' of its own: leave out the valid file"):
+        load(str(path), valid_file=other)
+
+
+def test_too_few_rows_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"too few rows: valid_fraction 0.1 of 4 rows is none"):
+        load(saved(tmp_path / "table.npy", spelled(4)))
+    with pytest.raises(DataError, match=r"too few rows: test_fraction 0.1 of 4 rows is none"):
+        load(saved(tmp_path / "table.npy", spelled(4)), valid_fraction=0.5)
+    with pytest.raises(DataError, match="its 2 rows leave none to learn from"):
+        load(saved(tmp_path / "table.npy", spelled(2)), valid_fraction=0.6, test_fraction=0.4)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, float("nan")])
+def test_a_fraction_is_between_0_and_1(tmp_path, fraction):
+    path = saved(tmp_path / "table.npy", spelled(20))
+    with pytest.raises(UsageError, match=r"test_fraction is .*: give a number between 0 and 1"):
+        load(path, test_fraction=fraction)

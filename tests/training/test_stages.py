@@ -1,0 +1,63 @@
+"""When the chains begin to persist."""
+
+import pytest
+
+from jsa import JSA, Enumeration, LatentSpace, Layer, Stage
+from jsa.configuration import StageConfig, TrainConfig
+from jsa.errors import UsageError
+from jsa.training.selection import BestEpoch
+from jsa.training.stages import check_rows_stay, set_stage
+
+SPACE = LatentSpace.of(Layer("bernoulli", 2))
+
+
+def stages_by_epoch(config: TrainConfig, gains: list[bool]) -> list[int | None]:
+    """The stage of each epoch, where every epoch is validated and brings a gain or not."""
+    estimator, best = JSA(SPACE, rows=3), BestEpoch()
+    stages, nll = [], 100.0
+    for epoch, gain in enumerate(gains, start=1):
+        stages.append(set_stage(config, estimator, epoch, best))
+        nll -= gain
+        best.record(epoch, nll if gain else nll + 1)
+    return stages
+
+
+def test_the_switch_at_an_epoch() -> None:
+    config = TrainConfig(epochs=5, stages=StageConfig(switch_epoch=2))
+    assert stages_by_epoch(config, [True] * 5) == [1, 1, 2, 2, 2]
+
+
+def test_stage_two_from_the_start() -> None:
+    config = TrainConfig(epochs=3, stages=StageConfig(switch_epoch=0))
+    assert stages_by_epoch(config, [True] * 3) == [2, 2, 2]
+
+
+def test_the_default_is_the_papers_share() -> None:
+    assert TrainConfig(epochs=1000).switch_epoch == 600
+
+
+def test_the_switch_by_patience_is_final() -> None:
+    config = TrainConfig(epochs=8, stages=StageConfig(switch_patience=2))
+    gains = [True, False, True, False, False, True, True, True]
+    assert stages_by_epoch(config, gains) == [1, 1, 1, 1, 1, 2, 2, 2]
+
+
+def test_patience_and_epoch_together_switch_at_the_earlier() -> None:
+    config = TrainConfig(epochs=4, stages=StageConfig(switch_epoch=2, switch_patience=3))
+    assert stages_by_epoch(config, [True] * 4) == [1, 1, 2, 2]
+
+
+def test_rows_that_change_are_refused_for_chains_in_stage_two_only() -> None:
+    changing = TrainConfig(data="mnist-dynamic", epochs=4)
+    by_rule = TrainConfig(epochs=4, stages=StageConfig(switch_epoch=4, switch_patience=1))
+    for config in (changing, by_rule):
+        with pytest.raises(UsageError, match=r"no chain can persist.*--switch-epoch 4"):
+            check_rows_stay(config, JSA, rows_change=True)
+    check_rows_stay(changing, JSA, rows_change=False)
+    check_rows_stay(changing, Enumeration, rows_change=True)
+    check_rows_stay(TrainConfig(epochs=4, stages=StageConfig(switch_epoch=4)), JSA, rows_change=True)
+
+
+def test_an_estimator_without_chains_has_no_stage() -> None:
+    assert set_stage(TrainConfig(), Enumeration(), 1, BestEpoch()) is None
+    assert Stage(1) is Stage.FRESH
