@@ -10,14 +10,15 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 
 run: .venv/.installed
 	$(BIN)/jsa train --data mnist-static --model nonlinear --estimator jsa \
-		--epochs 20 --switch-epoch 12 --validation-samples 100 --validation-rows 2000
+		--epochs 20 --switch-epoch 12 --particles 8 --batch-size 100 \
+		--learning-rate 2e-3 --schedule cosine --validation-rows 1000
 
 test: .venv/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest --numprocesses 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
 
 clean:
 	rm -rf .venv

@@ -74,7 +74,8 @@ def test_what_cannot_be_right_is_named(record: object, sentence: str) -> None:
         lambda: TrainConfig(particles=0),
         lambda: NetworkConfig(latents=()),
         lambda: NetworkConfig(hidden=(0,)),
-        lambda: NetworkConfig(conditional=True, latents=(3, 3)),
+        lambda: NetworkConfig(conditional=True, latents=(3, 3), prior="learned"),
+        lambda: NetworkConfig(conditional=True),
     ],
 )
 def test_impossible_settings_are_refused(make) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ class ChainCache:
     """The persistent state of one chain a row, keyed by the row's global number.
 
     A state takes a bit for a Bernoulli variable, a byte for a categorical one and a float32 for a continuous one.
-    Beside it stands the number of the step at which the chain last moved; zero says that it was never visited.
+    Beside it stands when the chain last moved, counted in visits of any row; zero says that it was never visited.
     The cache is no part of any ``state_dict``: save it with ``save``.
 
     Args:
@@ -42,7 +43,7 @@ class ChainCache:
         >>> state[0].sum(), visited
         (tensor(200.), tensor([ True, False]))
         >>> cache.bytes_per_row
-        29
+        33
     """
 
     def __init__(
@@ -52,21 +53,27 @@ class ChainCache:
             raise UsageError(f"a cache needs at least one row, not {rows}")
         self.latent = latent
         self.rows = rows
-        self.step = 0
         self._states: Tensor
         self._moved_at: Tensor
+        self._clock: Tensor
         if folder is None:
             self._states = torch.zeros(rows, latent.packed_bytes, dtype=torch.uint8, device=device)
-            self._moved_at = torch.zeros(rows, dtype=torch.int32, device=device)
+            self._moved_at = torch.zeros(rows, dtype=torch.int64, device=device)
+            self._clock = torch.zeros(1, dtype=torch.int64)
         else:
             if torch.device(device).type != "cpu":
                 raise UsageError("memory-mapped chains are on the CPU: leave out the device or the folder")
-            self._states, self._moved_at = _map(folder, latent, rows)
+            self._states, self._moved_at, self._clock = _map(folder, latent, rows)
+
+    @property
+    def visits(self) -> int:
+        """How many visits of rows were written, repeated ones included."""
+        return int(self._clock)
 
     @property
     def bytes_per_row(self) -> int:
-        """The size of a chain: its state and the step of its last move."""
-        return self.latent.packed_bytes + 4
+        """The size of a chain: its state and the time of its last move."""
+        return self.latent.packed_bytes + self._moved_at.itemsize
 
     @property
     def visited_rows(self) -> int:
@@ -89,30 +96,28 @@ class ChainCache:
 
         A row that stands twice in the batch (random scan) keeps the state of its last place.
         """
-        self.step += 1
         kept = _last_places(index)
         where = self._local(index.index_select(0, kept))
         states = self.latent.pack(h.index_select(0, kept)).to(self._states.device)
         moved = moved.index_select(0, kept).to(self._moved_at.device)
         before = self._moved_at.index_select(0, where)
+        self._clock += index.shape[0]
         self._states.index_copy_(0, where, states)
-        stamped = torch.where(moved | (before == 0), self.step, before).to(torch.int32)
-        self._moved_at.index_copy_(0, where, stamped)
+        self._moved_at.index_copy_(0, where, torch.where(moved | (before == 0), self.visits, before))
 
     def age(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, " batch"]:
         """For how many passes through the data these chains have stood still.
 
         A pass is as many visits as there are rows, so that the age means the same under epochs and random scan.
         """
-        still = self.step - self._moved_at.index_select(0, self._local(index))
-        return still.to(index.device, torch.float32) * (index.shape[0] / self.rows)
+        still = self.visits - self._moved_at.index_select(0, self._local(index))
+        return still.to(index.device, torch.float32) / self.rows
 
     def save(self, path: Path) -> None:
         """Writes the chains to one safetensors file, whole or not at all."""
-        metadata = _description(self.latent, self.rows) | {"step": str(self.step)}
-        tensors = {"states": self._states.contiguous(), "moved_at": self._moved_at.contiguous()}
+        tensors = {name: tensor.contiguous() for name, tensor in self._tensors().items()}
         with replacing(path) as temporary:
-            save_file(tensors, temporary, metadata=metadata)
+            save_file(tensors, temporary, metadata=_description(self.latent, self.rows))
 
     def load(self, path: Path) -> None:
         """Reads chains that ``save`` wrote for the same latent space and number of rows."""
@@ -120,23 +125,26 @@ class ChainCache:
             raise CheckpointError(f"there are no chains at {path}")
         try:
             with safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                _check(path, metadata, self.latent, self.rows)
-                states, moved_at = file.get_tensor("states"), file.get_tensor("moved_at")
+                _check(path, file.metadata() or {}, self.latent, self.rows)
+                found = {name: file.get_tensor(name) for name in self._tensors()}
         except SafetensorError as error:
-            raise CheckpointError(f"{path} is damaged ({error}): delete it and start the chains anew") from error
-        if states.shape != self._states.shape or moved_at.shape != self._moved_at.shape:
-            raise CheckpointError(f"{path} is damaged (wrong shapes): delete it and start the chains anew")
-        self._states.copy_(states)
-        self._moved_at.copy_(moved_at)
-        self.step = int(metadata.get("step", "0"))
+            raise _damaged(path, error) from error
+        for name, tensor in self._tensors().items():
+            if (found[name].shape, found[name].dtype) != (tensor.shape, tensor.dtype):
+                raise _damaged(path, f"the shape or type of {name}")
+        for name, tensor in self._tensors().items():
+            tensor.copy_(found[name])
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"states": self._states, "moved_at": self._moved_at, "clock": self._clock}
 
     def _local(self, index: Tensor) -> Tensor:
-        if index.numel() and (int(index.max()) >= self.rows or int(index.min()) < 0):
-            raise UsageError(
-                f"a batch has row number {int(index.max())}, but the cache was made for {self.rows} rows: "
-                "give it the length of the training data, and number the rows from 0"
-            )
+        for row in (int(index.min()), int(index.max())) if index.numel() else ():
+            if not 0 <= row < self.rows:
+                raise UsageError(
+                    f"a batch has row number {row}, but the cache was made for {self.rows} rows: give it the length "
+                    "of the training data, and number the rows from 0"
+                )
         return index.to(self._states.device)
 
 
@@ -153,31 +161,46 @@ def _description(latent: LatentSpace, rows: int) -> dict[str, str]:
     return {"format": str(FORMAT), "rows": str(rows), "layers": json.dumps(layers)}
 
 
-def _check(path: Path, found: dict[str, str], latent: LatentSpace, rows: int) -> None:
+def _check(path: Path, found: object, latent: LatentSpace, rows: int) -> None:
     for key, expected in _description(latent, rows).items():
-        if found.get(key) != expected:
+        value = found.get(key, "unknown") if isinstance(found, dict) else "unknown"
+        if value != expected:
             raise CheckpointError(
-                f"the chains at {path} are for {key} {found.get(key, 'unknown')}, this run has {expected}: "
+                f"the chains at {path} are for {key} {value}, this run has {expected}: "
                 "they belong to another model, dataset or version"
             )
 
 
-def _map(folder: Path, latent: LatentSpace, rows: int) -> tuple[Tensor, Tensor]:
-    """The two arrays of a memory-mapped cache; a new one is sparse, so that it costs only what is visited."""
+def _damaged(path: Path, what: object) -> CheckpointError:
+    return CheckpointError(f"{path} is missing or damaged ({what}): delete it and start the chains anew")
+
+
+def _map(folder: Path, latent: LatentSpace, rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The arrays of a memory-mapped cache; a new one is sparse, so that it costs only what is visited."""
     folder.mkdir(parents=True, exist_ok=True)
     description = folder / "chains.json"
-    sizes = {folder / "states.bin": rows * latent.packed_bytes, folder / "moved_at.bin": rows * 4}
+    shapes: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
+        "states.bin": (np.uint8, (rows, latent.packed_bytes)),
+        "moved_at.bin": (np.int64, (rows,)),
+        "clock.bin": (np.int64, (1,)),
+    }
+    sizes = {name: math.prod(shape) * np.dtype(kind).itemsize for name, (kind, shape) in shapes.items()}
     if description.exists():
-        _check(folder, json.loads(description.read_text(encoding="utf-8")), latent, rows)
+        try:
+            found = json.loads(description.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise _damaged(description, error) from error
+        _check(folder, found, latent, rows)
     else:
-        for path, size in sizes.items():
-            with path.open("wb") as file:
+        for name, size in sizes.items():
+            with (folder / name).open("wb") as file:
                 file.truncate(size)
         write_text(description, json.dumps(_description(latent, rows)))
-    for path, size in sizes.items():
+    for name, size in sizes.items():
+        path = folder / name
         if not path.is_file() or path.stat().st_size != size:
-            raise CheckpointError(f"{path} is missing or damaged: delete {folder} and start the chains anew")
-    states_path, moved_path = sizes
-    states = np.memmap(states_path, np.uint8, "r+", shape=(rows, latent.packed_bytes))
-    moved_at = np.memmap(moved_path, np.int32, "r+", shape=(rows,))
-    return torch.from_numpy(states), torch.from_numpy(moved_at)
+            raise _damaged(path, "its size")
+    states, moved_at, clock = (
+        torch.from_numpy(np.memmap(folder / name, kind, "r+", shape=shape)) for name, (kind, shape) in shapes.items()
+    )
+    return states, moved_at, clock

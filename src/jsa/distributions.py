@@ -118,8 +118,9 @@ class Categorical(Factorised):
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
         """The class into whose part of the cumulative distribution the uniform falls."""
         cumulative = self._by_variable(self.logits.detach()).softmax(-1).cumsum(-1)
-        # Rounding may leave the last sum below one: the last class takes whatever is left.
-        passed = uniforms.unsqueeze(-1) >= cumulative[..., :-1]
+        # Rounding may leave the last sum below one. Measured in its units, no class gets what is not its own: a class
+        # of vanishing probability would be a state of astronomic weight, which a chain never leaves.
+        passed = uniforms.unsqueeze(-1) * cumulative[..., -1:] >= cumulative[..., :-1]
         edges = F.pad(passed.to(self.logits.dtype), (1, 1))
         edges[..., 0] = 1
         return (edges[..., :-1] - edges[..., 1:]).flatten(-2)

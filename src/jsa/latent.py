@@ -93,7 +93,8 @@ class Layer:
                 one_hot = torch.nn.functional.one_hot(stored.long(), self.classes)
                 return one_hot.flatten(-2).to(dtype)
             case "gaussian":
-                return stored.contiguous().view(torch.float32).to(dtype)
+                # A copy, because a part of a record may begin at any byte and a float32 may not.
+                return stored.clone(memory_format=torch.contiguous_format).view(torch.float32).to(dtype)
 
     def enumerate(self) -> Iterator[tuple[float, ...]]:
         """Every state of a discrete layer."""

@@ -91,12 +91,14 @@ def log_weights(
     joint = log_joint(model, batch, h)
     proposal = log_prob(posterior, h)
     weights = joint - proposal
-    if not bool((weights < torch.inf).all()):
-        raise _not_finite(batch, joint, proposal)
+    refuse_non_finite(batch, joint, proposal, weights)
     return weights
 
 
-def _not_finite(batch: Batch, joint: Tensor, proposal: Tensor) -> NumericalError:
+def refuse_non_finite(batch: Batch, joint: Tensor, proposal: Tensor, weights: Tensor) -> None:
+    """Names the term and the row of a log-weight that is no number; minus infinity is one."""
+    if bool((weights < torch.inf).all()):
+        return
     for term, values, wrong in (
         ("log_joint", joint, ~(joint < torch.inf)),
         ("posterior.log_prob", proposal, ~proposal.isfinite()),
@@ -104,5 +106,5 @@ def _not_finite(batch: Batch, joint: Tensor, proposal: Tensor) -> NumericalError
         if bool(wrong.any()):
             position = tuple(wrong.nonzero()[0].tolist())
             row = int(batch.index[position[-1]])
-            return NumericalError(f"{term} is {float(values[position])} at row {row}")
-    return NumericalError("a log-weight is not finite")
+            raise NumericalError(f"{term} is {float(values[position])} at row {row}")
+    raise NumericalError("a log-weight is not finite")

@@ -90,6 +90,7 @@ def save_curves(path: Path, metrics: Iterable[Mapping[str, float]]) -> None:
     """Draws validation NLL, training bound and the health of the chains against the epoch."""
     records = list(metrics)
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     has_chains = any("acceptance" in record for record in records)
     figure = Figure(figsize=(11, 4) if has_chains else (6, 4), layout="constrained", dpi=120)
@@ -97,7 +98,7 @@ def save_curves(path: Path, metrics: Iterable[Mapping[str, float]]) -> None:
     _draw(
         axes[0],
         records,
-        {"objective": ("bound on training rows, sign turned", -1.0), "valid_nll": ("validation", 1.0)},
+        {"objective": ("bound, training rows", -1.0), "valid_nll": ("importance sampling, validation rows", 1.0)},
     )
     axes[0].set(xlabel="epoch", ylabel="negative log-likelihood [nats]")
     if has_chains:
@@ -108,7 +109,8 @@ def save_curves(path: Path, metrics: Iterable[Mapping[str, float]]) -> None:
     for axis in axes:
         if switch and switch[0] > records[0]["epoch"]:
             axis.axvline(switch[0] - 0.5, color="0.6", linestyle=":", label="stage II begins")
-        axis.legend(frameon=False)
+        axis.legend(framealpha=0.9, edgecolor="none")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.spines[["top", "right"]].set_visible(False)
     _save(figure, path)
 

@@ -68,7 +68,9 @@ def effective_sample_size(log_weights: Float[Tensor, "samples *batch"]) -> Float
     >>> effective_sample_size(torch.zeros(4, 1))
     tensor([4.])
     """
-    return (2 * torch.logsumexp(log_weights, 0) - torch.logsumexp(2 * log_weights, 0)).exp()
+    total = torch.logsumexp(log_weights, 0)
+    size = (2 * total - torch.logsumexp(2 * log_weights, 0)).exp()
+    return size.where(total > -torch.inf, 0)
 
 
 def log_mean_weight(log_weights: Float[Tensor, "samples *batch"]) -> Float[Tensor, "*batch"]:
@@ -78,3 +80,38 @@ def log_mean_weight(log_weights: Float[Tensor, "samples *batch"]) -> Float[Tenso
     tensor([0.])
     """
     return torch.logsumexp(log_weights, 0) - math.log(log_weights.shape[0])
+
+
+def leave_one_out_bounds(log_weights: Float[Tensor, "samples batch"]) -> Float[Tensor, "samples batch"]:
+    """For each sample, the log mean weight with its log-weight replaced by the mean of the others'.
+
+    >>> leave_one_out_bounds(torch.tensor([[0.0], [2.0]])).flatten()
+    tensor([2., 0.])
+    """
+    samples = log_weights.shape[0]
+    others = (log_weights.sum(0) - log_weights) / (samples - 1)
+    own = torch.eye(samples, dtype=torch.bool, device=log_weights.device).unsqueeze(-1)
+    return log_mean_weight(torch.where(own, others.unsqueeze(0), log_weights.unsqueeze(1)))
+
+
+def occupancy(log_weights: Float[Tensor, "candidates batch"]) -> Float[Tensor, "candidates batch"]:
+    """The expected share of moves after which Metropolis independence sampling stands at each candidate.
+
+    The expectation is over the acceptances, given candidates and weights: the Rao-Blackwellised multiplicities.
+
+    >>> occupancy(torch.tensor([[0.0], [0.0], [-torch.inf]])).flatten()  # 1 is accepted, 2 never
+    tensor([0., 1., 0.])
+    """
+    candidates = log_weights.shape[0]
+    here = torch.zeros_like(log_weights)
+    here[0] = 1
+    total = torch.zeros_like(log_weights)
+    for move in range(1, candidates):
+        proposed = log_weights[move]
+        accepted = (proposed - log_weights[:move]).clamp_max(0).exp()
+        # A proposal of weight zero is refused, also where the present state has no weight either.
+        accepted = accepted.where(proposed > -torch.inf, 0)
+        here[move] = (here[:move] * accepted).sum(0)
+        here[:move] *= 1 - accepted
+        total[: move + 1] += here[: move + 1]
+    return total / (candidates - 1)

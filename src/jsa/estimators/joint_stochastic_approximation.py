@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from torch import Tensor
+
 from jsa.estimators.base import Description
 from jsa.estimators.persistent import PersistentEstimator
-from jsa.estimators.weighted import weighted_loss
-from jsa.model import LatentVariableModel
+from jsa.model import LatentVariableModel, Posterior
 from jsa.samplers.independence import metropolis_independence
-from jsa.types import Batch, Estimate
-from jsa.weights import effective_sample_size, log_mean_weight
+from jsa.samplers.trajectory import Trajectory
+from jsa.types import Batch
 
 
 class JSA(PersistentEstimator):
@@ -48,19 +49,10 @@ class JSA(PersistentEstimator):
         reference="Ou & Song, UAI 2020",
     )
 
-    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Moves the chains of the batch and weighs each state by how long they stood there."""
-        posterior = model.posterior(batch)
-        initial = self.initial_states(batch, posterior)
-        trajectory = metropolis_independence(model, batch, posterior, initial, self.particles)
-        occupancy = trajectory.multiplicities.to(initial.dtype) / self.particles
-        loss = weighted_loss(model, batch, posterior, trajectory.candidates, occupancy)
-        accepted = trajectory.acceptances
-        chains = self.store(batch, trajectory.last, accepted > 0)
-        proposed = trajectory.log_weights[1:]
-        diagnostics = {
-            "acceptance": accepted.to(initial.dtype).mean() / self.particles,
-            "effective_sample_size": effective_sample_size(proposed).mean(),
-            **chains,
-        }
-        return Estimate(loss, log_mean_weight(proposed).mean(), trajectory.log_weights, diagnostics)
+    def move(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor) -> Trajectory:
+        """Metropolis independence sampling."""
+        return metropolis_independence(model, batch, posterior, initial, self.particles)
+
+    def weigh(self, trajectory: Trajectory) -> Tensor:
+        """The share of moves after which the chain stood at each candidate."""
+        return trajectory.multiplicities.to(trajectory.log_weights.dtype) / self.particles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from enum import IntEnum
 from pathlib import Path
 
@@ -12,9 +12,12 @@ from torch import Tensor
 
 from jsa.cache import ChainCache
 from jsa.estimators.base import Estimator, at_least
+from jsa.estimators.weighted import weighted_loss
 from jsa.latent import LatentSpace
-from jsa.model import Posterior
-from jsa.types import Batch
+from jsa.model import LatentVariableModel, Posterior
+from jsa.samplers.trajectory import Trajectory
+from jsa.types import Batch, Estimate
+from jsa.weights import effective_sample_size, log_mean_weight
 
 
 class Stage(IntEnum):
@@ -51,6 +54,29 @@ class PersistentEstimator(Estimator, ABC):
         self.particles = at_least(particles, 1, type(self).__name__)
         self.stage = Stage(stage)
         self.cache = ChainCache(latent, rows, cache_folder, device)
+
+    @abstractmethod
+    def move(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor) -> Trajectory:
+        """Moves the chains of a batch from their initial states, with ``particles`` proposals each."""
+
+    @abstractmethod
+    def weigh(self, trajectory: Trajectory) -> Float[Tensor, "candidates batch"]:
+        """How much each candidate counts in the gradient; the weights of a row sum to one."""
+
+    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
+        """Moves the chains of the batch, weighs the candidates, and stores where the chains stand."""
+        posterior = model.posterior(batch)
+        initial = self.initial_states(batch, posterior)
+        trajectory = self.move(model, batch, posterior, initial)
+        loss = weighted_loss(model, batch, posterior, trajectory.candidates, self.weigh(trajectory))
+        accepted = trajectory.acceptances
+        proposed = trajectory.log_weights[1:]
+        diagnostics = {
+            "acceptance": accepted.to(initial.dtype).mean() / len(trajectory.path),
+            "effective_sample_size": effective_sample_size(proposed).mean(),
+            **self.store(batch, trajectory.last, accepted > 0),
+        }
+        return Estimate(loss, log_mean_weight(proposed).mean(), trajectory.log_weights, diagnostics)
 
     @torch.no_grad()
     def initial_states(self, batch: Batch, posterior: Posterior) -> Float[Tensor, "batch width"]:

@@ -71,7 +71,7 @@ class Likelihood:
     @property
     def warning(self) -> str | None:
         """A sentence where the samples are too few, so that nobody reads the figure as exact."""
-        if not self.samples or self.upward_bias < 0.1:
+        if not self.samples or not self.upward_bias >= 0.1:
             return None
         return (
             f"{self.samples} samples are too few for this model to tell its NLL to 0.1 nat: the estimate is biased "
@@ -116,7 +116,9 @@ def likelihood(
     log_likelihood, effective = torch.cat(values), torch.cat(sizes)
     _refuse_non_finite(log_likelihood)
     # The delta method: the variance of log w-bar is that of w-bar over its squared mean.
-    variance = (1 / effective - 1 / samples).clamp_min(0) * samples / max(1, samples - 1)
+    # One sample says nothing of its spread.
+    unknown = float("nan")
+    variance = (1 / effective - 1 / samples).clamp_min(0) * (samples / (samples - 1) if samples > 1 else unknown)
     return Likelihood(
         nll=-float(log_likelihood.mean()),
         row_error=_standard_error(log_likelihood),
@@ -212,8 +214,6 @@ def _weights_by_chunk(
     """The log-weights of all samples, in double precision, for one group of rows after the other."""
     if samples < 1:
         raise UsageError(f"importance sampling needs at least 1 sample, not {samples}")
-    if len(rows) == 0:
-        raise UsageError("there are no rows to evaluate")
     blocks = math.ceil(samples / BLOCK)
     blocks_at_once = min(blocks, max(1, math.ceil((samples_per_chunk or CHUNK_STATES) / BLOCK)))
     rows_at_once = rows_per_chunk or max(1, CHUNK_STATES // min(samples, blocks_at_once * BLOCK))
@@ -233,6 +233,8 @@ def _weights_by_chunk(
 
 
 def _batches(rows: Rows, size: int, device: torch.device) -> Iterator[Batch]:
+    if len(rows) == 0:
+        raise UsageError("there are no rows to evaluate")
     for index in torch.arange(len(rows)).split(size):
         yield rows.batch(index, device)
 

@@ -45,6 +45,8 @@ class NetworkConfig(Style):
             raise UsageError("every stochastic and hidden layer needs at least 1 unit")
         if self.conditional and len(self.latents) != 1:
             raise UsageError("a conditional model has one stochastic layer")
+        if self.conditional and self.prior == "fixed":
+            raise UsageError("the prior of a conditional model is learned from the context: leave out --prior fixed")
 
 
 def linear() -> NetworkConfig:

@@ -1,0 +1,114 @@
+"""The draws of the evaluation belong to a row and a sample number, however the work is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from jsa import Batch, likelihood
+from jsa.evaluation.draws import BLOCK, RowDraws, _mixed
+from significance import assert_mean
+from small_models import Example, RowsInMemory, one_layer, repeated, torch_posterior, two_layers
+
+EXAMPLES: dict[str, Callable[[], Example]] = {
+    "layered": two_layers,
+    "sampling only": torch_posterior,  # a posterior that has nothing but sample and log_prob
+}
+ROWS, SAMPLES = 11, 130
+
+
+@pytest.fixture(params=EXAMPLES)
+def example(request: pytest.FixtureRequest) -> Example:
+    """Eleven rows, a number that no chunk size divides."""
+    small = EXAMPLES[request.param]()
+    return replace(small, batch=repeated(small.batch, 4).take(torch.arange(ROWS)))
+
+
+def in_single_precision(example: Example) -> Example:
+    return Example(example.model.float(), replace(example.batch, x=example.batch.x.float()))
+
+
+@pytest.mark.parametrize(("rows", "samples"), [(1, 50), (2, 130), (4, 100), (11, 50), (11, 1), (100, 1000)])
+@pytest.mark.parametrize(("precision", "tolerance"), [("double", 1e-6), ("single", 1e-3)])
+def test_chunk_sizes_change_the_last_digits_only(
+    example: Example, rows: int, samples: int, precision: str, tolerance: float
+) -> None:
+    if precision == "single":
+        example = in_single_precision(example)
+    data = RowsInMemory(example.batch)
+    whole = likelihood(example.model, data, SAMPLES)
+    cut = likelihood(example.model, data, SAMPLES, rows_per_chunk=rows, samples_per_chunk=samples)
+    assert cut.nll == pytest.approx(whole.nll, abs=tolerance)
+    assert cut.effective_sample_size == pytest.approx(whole.effective_sample_size, rel=tolerance)
+
+
+def test_equal_chunk_sizes_give_equal_bits(example: Example) -> None:
+    data = RowsInMemory(example.batch)
+    first, second = (likelihood(example.model, data, SAMPLES, rows_per_chunk=3) for _ in range(2))
+    assert first == second
+
+
+def test_the_global_generator_is_neither_used_nor_touched(example: Example) -> None:
+    data = RowsInMemory(example.batch)
+    before = torch.get_rng_state()
+    first = likelihood(example.model, data, SAMPLES)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(99)
+    assert likelihood(example.model, data, SAMPLES) == first
+
+
+def draws(example: Example, batch: Batch, seed: int = 0, first: int = 0, count: int = 2) -> torch.Tensor:
+    posterior = example.model.posterior(batch)
+    return RowDraws(example.model, batch, posterior, seed).blocks(first, count)
+
+
+@torch.no_grad()
+def test_a_row_has_its_draws_in_any_company(example: Example) -> None:
+    all_rows = draws(example, example.batch)
+    rows = torch.tensor([7, 2])
+    assert torch.equal(draws(example, example.batch.take(rows)), all_rows[:, rows])
+
+
+@torch.no_grad()
+def test_a_block_has_its_draws_in_any_company(example: Example) -> None:
+    three = draws(example, example.batch, count=3)
+    assert torch.equal(draws(example, example.batch, first=1, count=2), three[BLOCK:])
+
+
+@torch.no_grad()
+def test_seeds_rows_and_blocks_have_draws_of_their_own(example: Example) -> None:
+    first = draws(example, example.batch, count=3)
+    blocks = first.unflatten(0, (3, BLOCK))
+    assert not torch.equal(draws(example, example.batch, seed=1, count=3), first)
+    assert not torch.equal(blocks[0], blocks[1])
+    # Rows 0 and 3 are the same row of data under two numbers.
+    assert torch.equal(example.batch.x[0], example.batch.x[3])
+    assert not torch.equal(first[:, 0], first[:, 3])
+
+
+@torch.no_grad()
+def test_both_precisions_see_the_same_draws() -> None:
+    double, single = one_layer(), in_single_precision(one_layer())
+    assert torch.equal(draws(double, double.batch).float(), draws(single, single.batch))
+
+
+@torch.no_grad()
+def test_draws_of_neighbours_are_independent() -> None:
+    """Generators with neighbouring seeds: no correlation between rows, blocks or seeds."""
+    example = one_layer()
+    batch = repeated(example.batch.take(torch.zeros(1, dtype=torch.int64)), 2_000)
+    h = draws(example, batch, count=2) - example.model.posterior(batch).first.mean
+    blocks = h.unflatten(0, (2, BLOCK))
+    assert_mean((h[:, 1:] * h[:, :-1]).mean(0), 0.0)
+    assert_mean((blocks[0] * blocks[1]).mean(0), 0.0)
+    assert_mean((h * (draws(example, batch, seed=1, count=2) - example.model.posterior(batch).first.mean)).mean(0), 0.0)
+
+
+def test_seeds_of_one_evaluation_do_not_collide() -> None:
+    for seed in (0, 1, 12345):
+        seeds = {_mixed(seed, row, block) for row in range(2_000) for block in range(20)}
+        assert len(seeds) == 40_000
+        assert max(seeds) < 2**32

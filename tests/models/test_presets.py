@@ -1,0 +1,132 @@
+"""The models of the paper: sizes, initial values and activations."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from jsa import BeliefNetwork, Layer, StructuredPrediction
+from jsa.errors import UsageError
+from jsa.models.build import build_model
+from jsa.models.configuration import MODELS, preset
+from jsa.models.networks import Perceptron
+
+DIGITS = Layer("bernoulli", 784)
+HALF = Layer("bernoulli", 392)
+
+SIZES = {
+    "linear": [(784, 200), (200, 784)],
+    "nonlinear": [(784, 200, 200, 200), (200, 200, 200, 784)],
+    "two-layers": [(784, 200), (200, 200), (200, 784), (200, 200)],
+    "categorical": [(784, 512, 256, 200), (200, 256, 512, 784)],
+    # The networks of q(h | x, c), p(x | h, c) and p(h | c).
+    "structured": [(784, 200, 200, 50), (442, 200, 200, 392), (392, 200, 200, 50)],
+}
+
+
+def build(name: str) -> BeliefNetwork | StructuredPrediction:
+    return build_model(preset(name), *((HALF, 392) if name == "structured" else (DIGITS,)))
+
+
+def networks(model: nn.Module) -> list[Perceptron]:
+    return [module for module in model.modules() if isinstance(module, Perceptron)]
+
+
+def widths(network: Perceptron) -> tuple[int, ...]:
+    layers = list(network.layers)
+    return (layers[0].in_features, *(layer.out_features for layer in layers))
+
+
+def test_every_preset_is_tested() -> None:
+    assert set(SIZES) == set(MODELS)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_networks_have_the_sizes_of_the_paper(name: str) -> None:
+    model = build(name)
+    assert sorted(widths(network) for network in networks(model)) == sorted(SIZES[name])
+    # Weights and biases of these networks and nothing else.
+    expected = sum((before + 1) * after for sizes in SIZES[name] for before, after in itertools.pairwise(sizes))
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "layers"),
+    [
+        ("linear", [Layer("bernoulli", 200)]),
+        ("nonlinear", [Layer("bernoulli", 200)]),
+        ("two-layers", [Layer("bernoulli", 200), Layer("bernoulli", 200)]),
+        ("categorical", [Layer("categorical", 20, classes=10)]),
+        ("structured", [Layer("bernoulli", 50)]),
+    ],
+)
+def test_latents_are_those_of_the_paper(name: str, layers: list[Layer]) -> None:
+    assert list(build(name).latent.layers) == layers
+
+
+@pytest.mark.parametrize("name", ["linear", "two-layers"])
+def test_linear_models_start_with_xavier_weights_and_bias_minus_one(name: str) -> None:
+    for network in networks(build(name)):
+        (linear,) = network.layers
+        limit = (6 / (linear.in_features + linear.out_features)) ** 0.5
+        assert 0.99 * limit < linear.weight.abs().max() <= limit
+        assert (linear.bias == -1).all()
+
+
+@pytest.mark.parametrize("name", ["nonlinear", "categorical", "structured"])
+def test_the_others_start_as_torch_does(name: str) -> None:
+    for network in networks(build(name)):
+        for linear in network.layers:
+            limit = linear.in_features**-0.5
+            assert 0.98 * limit < linear.weight.abs().max() <= limit
+            assert linear.bias.abs().max() <= limit
+            assert linear.bias.unique().numel() > 1
+
+
+@pytest.mark.parametrize(("name", "slope"), [("nonlinear", 0.01), ("categorical", 0.2)])
+def test_slopes_below_zero(name: str, slope: float) -> None:
+    for network in networks(build(name)):
+        assert isinstance(network.activation, nn.LeakyReLU)
+        assert network.activation.negative_slope == slope
+
+
+def test_structured_prediction_uses_tanh() -> None:
+    assert all(isinstance(network.activation, nn.Tanh) for network in networks(build("structured")))
+
+
+@pytest.mark.parametrize("name", ["linear", "nonlinear", "two-layers", "categorical"])
+def test_the_prior_is_fixed_and_fair(name: str) -> None:
+    model = build(name)
+    assert isinstance(model, BeliefNetwork)
+    assert not model.prior_parameters.requires_grad
+    classes = max(2, model.latent.layers[-1].classes)
+    assert torch.allclose(model.prior.mean, torch.full_like(model.prior.mean, 1 / classes))
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'nonlinear'"):
+        preset("nonlinaer")
+
+
+@pytest.mark.parametrize(("name", "context"), [("linear", 392), ("structured", 0)])
+def test_context_and_model_must_fit(name: str, context: int) -> None:
+    with pytest.raises(UsageError, match="a conditional model needs data with a context"):
+        build_model(preset(name), HALF, context)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"latents": ()}, "at least 1 unit"),
+        ({"latents": (0,)}, "at least 1 unit"),
+        ({"hidden": (200, 0)}, "at least 1 unit"),
+        ({"conditional": True, "prior": "learned", "latents": (5, 5)}, "one stochastic layer"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(change: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        replace(preset("linear"), **change)

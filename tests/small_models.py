@@ -1,0 +1,199 @@
+"""Models whose latent states can be counted, so that every expectation is known exactly.
+
+They are the library's own classes in double precision, with random parameters that are large enough for every
+gradient to be far from zero, and a nonlinear decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from jsa import (
+    Batch,
+    BeliefNetwork,
+    LatentSpace,
+    LatentVariableModel,
+    Layer,
+    Posterior,
+    StructuredPrediction,
+    Style,
+    TorchPosterior,
+)
+
+STYLE = Style(activation="tanh")
+Model = TypeVar("Model", bound=torch.nn.Module)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A model with some different rows of data."""
+
+    model: LatentVariableModel
+    batch: Batch
+
+
+class TorchPosteriorModel(LatentVariableModel):
+    """A model as a user may write it, with a torch.distributions object as its inference model."""
+
+    def __init__(self, network: BeliefNetwork) -> None:
+        super().__init__()
+        self.latent = network.latent
+        self.network = network
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.network.log_joint(batch, h)
+
+    def posterior(self, batch: Batch) -> Posterior:
+        logits = self.network.posterior(batch).first.logits
+        return TorchPosterior(torch.distributions.Independent(torch.distributions.Bernoulli(logits=logits), 1))
+
+
+def one_layer(seed: int = 20) -> Example:
+    """Three bits."""
+    network = BeliefNetwork(
+        Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 3)), (5,), prior="learned", style=STYLE
+    )
+    return Example(randomise(network, seed), bits(rows=3, width=4))
+
+
+def two_layers(seed: int = 247) -> Example:
+    """Two bits above two bits."""
+    latent = LatentSpace.of(Layer("bernoulli", 2), Layer("bernoulli", 2))
+    network = BeliefNetwork(Layer("bernoulli", 4), latent, (5,), prior="learned", style=STYLE)
+    return Example(randomise(network, seed), bits(rows=3, width=4))
+
+
+def categorical(seed: int = 13) -> Example:
+    """Two variables of three classes, and observations of two variables of four classes."""
+    latent = LatentSpace.of(Layer("categorical", 2, classes=3))
+    network = BeliefNetwork(Layer("categorical", 2, classes=4), latent, (5,), prior="learned", style=STYLE)
+    x = torch.eye(4, dtype=torch.float64)[torch.tensor([[0, 1], [3, 3], [2, 0]])].flatten(1)
+    return Example(randomise(network, seed), Batch(x, torch.arange(3)))
+
+
+def conditional(seed: int = 268) -> Example:
+    """Three bits whose prior depends on a context."""
+    network = StructuredPrediction(Layer("bernoulli", 4), 2, LatentSpace.of(Layer("bernoulli", 3)), (5,), style=STYLE)
+    context = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    batch = bits(rows=3, width=4)
+    return Example(randomise(network, seed), Batch(batch.x, batch.index, context))
+
+
+def torch_posterior(seed: int = 20) -> Example:
+    """Three bits with an inference model that only samples and gives probabilities."""
+    example = one_layer(seed)
+    assert isinstance(example.model, BeliefNetwork)
+    return Example(TorchPosteriorModel(example.model), example.batch)
+
+
+EXAMPLES: dict[str, Callable[[], Example]] = {
+    "one-layer": one_layer,
+    "two-layers": two_layers,
+    "categorical": categorical,
+    "conditional": conditional,
+    "torch-posterior": torch_posterior,
+}
+
+
+def randomise(model: Model, seed: int, scale: float = 1.0) -> Model:
+    """The model in double precision with normal parameters of this standard deviation."""
+    generator = torch.Generator().manual_seed(seed)
+    model = model.double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(scale * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return model
+
+
+def bits(rows: int, width: int, seed: int = 0) -> Batch:
+    """Random binary rows, numbered from 0."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randint(2, (rows, width), generator=generator).double()
+    return Batch(x, torch.arange(rows))
+
+
+def repeated(batch: Batch, times: int) -> Batch:
+    """The rows of a batch over and over, each time under a new row number: independent chains of the same rows."""
+    rows = torch.arange(len(batch)).repeat(times)
+    again = batch.take(rows)
+    return Batch(again.x, torch.arange(len(rows)), again.context)
+
+
+@dataclass(frozen=True)
+class RowsInMemory:
+    """Rows as the evaluation asks for them, in the precision of the batch."""
+
+    rows: Batch
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch(self, index: Tensor, device: torch.device | None = None) -> Batch:
+        return self.rows.take(index)
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """All latent states of a batch with their log-probabilities, differentiable; states first, rows last."""
+
+    states: Tensor
+    log_joint: Tensor
+    log_inference: Tensor
+
+    @property
+    def log_likelihood(self) -> Tensor:
+        return self.log_joint.logsumexp(0)
+
+    @property
+    def posterior(self) -> Tensor:
+        """The exact posterior probability of each state."""
+        return self.log_joint.detach().softmax(0)
+
+    @property
+    def inference(self) -> Tensor:
+        """The probability of each state under the inference model."""
+        return self.log_inference.detach().exp()
+
+    @property
+    def log_weights(self) -> Tensor:
+        return (self.log_joint - self.log_inference).detach()
+
+
+def enumerated(model: LatentVariableModel, batch: Batch) -> Enumerated:
+    """Every state of the model for every row of the batch."""
+    states = model.latent.enumerate(torch.float64)
+    h = states.unsqueeze(1).expand(-1, len(batch), -1)
+    return Enumerated(states, model.log_joint(batch, h), model.posterior(batch).log_prob(h))
+
+
+def state_numbers(model: LatentVariableModel, h: Tensor) -> Tensor:
+    """At which place of the enumeration each state stands."""
+    states = model.latent.enumerate(h.dtype)
+    same = (h.unsqueeze(-2) == states).all(-1)
+    assert same.any(-1).all(), "a vector is no state of the latent space"
+    return same.long().argmax(-1)
+
+
+def objective(model: LatentVariableModel, batch: Batch) -> Tensor:
+    """The mean over rows of log p(x), and of the expectation of log q under the exact posterior."""
+    exact = enumerated(model, batch)
+    return (exact.log_likelihood + (exact.posterior * exact.log_inference).sum(0)).mean()
+
+
+Gradients = dict[str, Tensor]
+
+
+def gradients(model: LatentVariableModel, loss: Tensor) -> Gradients:
+    """The gradient of a loss by the names of the parameters."""
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    return dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
+
+
+def exact_gradients(model: LatentVariableModel, batch: Batch) -> Gradients:
+    """What JSA descends, by autograd through the enumerated objective."""
+    return gradients(model, -objective(model, batch))

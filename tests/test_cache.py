@@ -1,0 +1,333 @@
+"""The cache of chains: what is read is what was written, under the same row number, wherever it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from jsa import JSA, ChainCache, LatentSpace, Layer, Stage, likelihood
+from jsa.errors import CheckpointError, UsageError
+from latent_spaces import random_states, spaces
+from small_models import RowsInMemory, one_layer, repeated
+
+SPACE = LatentSpace.of(Layer("bernoulli", 9), Layer("categorical", 2, classes=3), Layer("gaussian", 2))
+ROWS = 12
+
+MakeCache = Callable[[], ChainCache]
+
+
+@pytest.fixture(params=["in memory", "memory-mapped"])
+def make_cache(request: pytest.FixtureRequest, tmp_path: Path) -> MakeCache:
+    """A function that makes a cache of each kind."""
+    if request.param == "in memory":
+        return lambda: ChainCache(SPACE, ROWS)
+    return lambda: ChainCache(SPACE, ROWS, folder=tmp_path / "chains")
+
+
+@pytest.fixture
+def cache(make_cache: MakeCache) -> ChainCache:
+    return make_cache()
+
+
+def states(count: int, seed: int = 0) -> torch.Tensor:
+    return random_states(SPACE, (count,), seed)
+
+
+def flags(*values: bool) -> torch.Tensor:
+    return torch.tensor(values)
+
+
+def all_moved(count: int) -> torch.Tensor:
+    return torch.ones(count, dtype=torch.bool)
+
+
+def contents(cache: ChainCache) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    everything = torch.arange(cache.rows)
+    return (*cache.read(everything), cache.age(everything))
+
+
+def assert_same(first: ChainCache, second: ChainCache) -> None:
+    for one, other in zip(contents(first), contents(second), strict=True):
+        assert torch.equal(one, other)
+
+
+@given(spaces(), st.permutations(range(6)), st.integers(0, 1000))
+def test_rows_keep_their_states_in_any_order(space: LatentSpace, order: list[int], seed: int) -> None:
+    cache = ChainCache(space, rows=6)
+    h = random_states(space, (6,), seed)
+    rows = torch.tensor(order)
+    cache.write(rows[:4], h[:4], all_moved(4))
+    cache.write(rows[4:], h[4:], all_moved(2))
+    back, visited = cache.read(torch.arange(6))
+    assert visited.all()
+    assert torch.equal(back[rows], h)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_states_come_back_in_the_precision_asked_for(cache: ChainCache, dtype: torch.dtype) -> None:
+    h = states(3)
+    cache.write(torch.arange(3), h, all_moved(3))
+    back, _ = cache.read(torch.arange(3), dtype)
+    assert back.dtype == dtype
+    assert torch.equal(back, h.to(dtype))
+
+
+def test_a_new_cache_has_visited_nothing(cache: ChainCache) -> None:
+    assert cache.visited_rows == 0
+    assert not cache.read(torch.arange(ROWS))[1].any()
+
+
+def test_only_the_rows_written_are_visited(cache: ChainCache) -> None:
+    cache.write(torch.tensor([8, 2]), states(2), all_moved(2))
+    cache.write(torch.tensor([2, 5]), states(2, seed=1), flags(False, False))
+    visited = cache.read(torch.arange(ROWS))[1]
+    assert visited.nonzero().flatten().tolist() == [2, 5, 8]
+    assert cache.visited_rows == 3
+
+
+def test_a_row_that_occurs_twice_keeps_its_last_place(cache: ChainCache) -> None:
+    h = states(4)
+    cache.write(torch.tensor([3, 7, 3, 7]), h, all_moved(4))
+    assert torch.equal(cache.read(torch.tensor([3, 7]))[0], h[2:])
+
+
+def test_a_row_that_occurs_twice_takes_the_flag_of_its_last_place(cache: ChainCache) -> None:
+    cache.write(torch.tensor([3, 7]), states(2), all_moved(2))
+    cache.write(torch.tensor([3, 3, 7, 7]), states(4), flags(True, False, False, True))
+    age = cache.age(torch.tensor([3, 7]))
+    assert age[0] > 0
+    assert age[1] == 0
+
+
+def test_age_counts_the_passes_since_the_last_move(cache: ChainCache) -> None:
+    """A pass is as many visits as there are rows: here two batches of six."""
+    first, second = torch.arange(6), torch.arange(6, 12)
+    cache.write(first, states(6), all_moved(6))
+    assert cache.age(first).tolist() == [0] * 6
+    cache.write(second, states(6), all_moved(6))
+    assert cache.age(first).tolist() == [0.5] * 6
+    cache.write(first, states(6), flags(True, *[False] * 5))
+    assert cache.age(first).tolist() == [0, *[1.0] * 5]
+    cache.write(second, states(6), all_moved(6))
+    assert cache.age(first).tolist() == [0.5, *[1.5] * 5]
+
+
+def test_the_first_visit_counts_as_a_move(cache: ChainCache) -> None:
+    rows = torch.arange(6)
+    cache.write(rows, states(6), torch.zeros(6, dtype=torch.bool))
+    assert cache.age(rows).tolist() == [0] * 6
+
+
+def test_the_age_of_a_row_does_not_depend_on_which_others_are_asked_for(cache: ChainCache) -> None:
+    rows = torch.arange(6)
+    cache.write(rows, states(6), all_moved(6))
+    cache.write(rows, states(6), torch.zeros(6, dtype=torch.bool))
+    assert cache.age(rows[:1]).tolist() == cache.age(rows)[:1].tolist() == [0.5]
+
+
+def test_a_smaller_last_batch_does_not_change_what_a_pass_is(cache: ChainCache) -> None:
+    large, small = torch.arange(8), torch.arange(8, 12)
+    for rows in (large, small):
+        cache.write(rows, states(len(rows)), all_moved(len(rows)))
+    for rows in (large, small):
+        cache.write(rows, states(len(rows)), torch.zeros(len(rows), dtype=torch.bool))
+    # One whole pass after their move, the rows of the last batch are one pass old like all the others.
+    assert cache.age(small).tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize("row", [-1, ROWS])
+def test_a_row_that_is_not_there_is_refused(cache: ChainCache, row: int) -> None:
+    with pytest.raises(UsageError, match=f"row number {row}, but the cache was made for {ROWS} rows"):
+        cache.read(torch.tensor([0, row]))
+
+
+def test_a_refused_write_changes_nothing(cache: ChainCache) -> None:
+    cache.write(torch.arange(3), states(3), all_moved(3))
+    visits = cache.visits
+    with pytest.raises(UsageError):
+        cache.write(torch.tensor([0, ROWS]), states(2, seed=1), all_moved(2))
+    assert torch.equal(cache.read(torch.arange(3))[0], states(3))
+    assert cache.visits == visits
+
+
+def test_a_cache_needs_rows() -> None:
+    with pytest.raises(UsageError, match="at least one row"):
+        ChainCache(SPACE, rows=0)
+
+
+def test_two_hundred_bits_take_25_bytes_and_a_number() -> None:
+    assert ChainCache(LatentSpace.of(Layer("bernoulli", 200)), rows=1).bytes_per_row == 25 + 8
+
+
+def test_saved_chains_are_loaded(make_cache: MakeCache, tmp_path: Path) -> None:
+    cache = make_cache()
+    cache.write(torch.tensor([8, 2, 5]), states(3), all_moved(3))
+    cache.write(torch.tensor([2, 11]), states(2, seed=1), flags(False, True))
+    cache.save(tmp_path / "chains.safetensors")
+    other = ChainCache(SPACE, ROWS)
+    other.write(torch.arange(ROWS), states(ROWS, seed=2), all_moved(ROWS))
+    other.load(tmp_path / "chains.safetensors")
+    assert_same(other, cache)
+    assert other.visits == cache.visits == 5
+
+
+@pytest.mark.parametrize(
+    ("latent", "rows"),
+    [
+        (SPACE, ROWS + 1),
+        (LatentSpace.of(Layer("bernoulli", 9)), ROWS),
+        (LatentSpace.of(*reversed(SPACE.layers)), ROWS),
+        # The same bytes with another meaning.
+        (LatentSpace.of(Layer("bernoulli", 9), Layer("categorical", 2, classes=4), Layer("gaussian", 2)), ROWS),
+    ],
+    ids=["rows", "layers", "order", "classes"],
+)
+def test_chains_of_something_else_are_refused(latent: LatentSpace, rows: int, tmp_path: Path) -> None:
+    path = tmp_path / "chains.safetensors"
+    ChainCache(latent, rows).save(path)
+    cache = ChainCache(SPACE, ROWS)
+    cache.write(torch.arange(3), states(3), all_moved(3))
+    with pytest.raises(CheckpointError, match="another model, dataset or version"):
+        cache.load(path)
+    assert torch.equal(cache.read(torch.arange(3))[0], states(3))
+
+
+def test_missing_chains_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="there are no chains"):
+        ChainCache(SPACE, ROWS).load(tmp_path / "nothing")
+
+
+def saved(path: Path) -> bytes:
+    cache = ChainCache(SPACE, ROWS)
+    cache.write(torch.arange(ROWS), states(ROWS), all_moved(ROWS))
+    cache.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.2, 0.5, 0.9, 0.999])
+def test_a_truncated_file_is_refused(share: float, tmp_path: Path) -> None:
+    path = tmp_path / "chains.safetensors"
+    whole = saved(path)
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(CheckpointError, match="damaged"):
+        ChainCache(SPACE, ROWS).load(path)
+
+
+@pytest.mark.parametrize("place", range(0, 48, 3))
+def test_a_damaged_header_is_refused(place: int, tmp_path: Path) -> None:
+    path = tmp_path / "chains.safetensors"
+    damaged = bytearray(saved(path))
+    damaged[place] ^= 0x80
+    path.write_bytes(damaged)
+    with pytest.raises(CheckpointError):
+        ChainCache(SPACE, ROWS).load(path)
+
+
+@pytest.mark.parametrize(
+    "damage", ["a tensor is missing", "the type is wrong", "the shape is wrong", "the clock is missing"]
+)
+def test_a_file_with_other_contents_is_refused(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "chains.safetensors"
+    saved(path)
+    with safe_open(path, framework="pt") as file:
+        metadata = dict(file.metadata())
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no mapping)
+    match damage:
+        case "a tensor is missing":
+            del tensors["states"]
+        case "the type is wrong":
+            tensors["states"] = tensors["states"].float()
+        case "the shape is wrong":
+            tensors["states"] = tensors["states"][:, 1:].contiguous()
+        case "the clock is missing":
+            del tensors["clock"]
+    save_file(tensors, path, metadata=metadata)
+    cache = ChainCache(SPACE, ROWS)
+    with pytest.raises(CheckpointError):
+        cache.load(path)
+    assert cache.visited_rows == 0
+
+
+def test_memory_mapped_chains_go_step_for_step_with_those_in_memory(tmp_path: Path) -> None:
+    example = one_layer()
+    batch = repeated(example.batch, 20)
+    estimators = [
+        JSA(example.model.latent, len(batch), particles=3, stage=Stage.PERSISTENT, cache_folder=folder)
+        for folder in (None, tmp_path / "chains")
+    ]
+    for step in range(5):
+        rows = torch.randperm(len(batch))[:40]
+        diagnostics = []
+        for estimator in estimators:
+            torch.manual_seed(step)
+            diagnostics.append(estimator(example.model, batch.take(rows)).diagnostics)
+        assert diagnostics[0] == diagnostics[1]
+        assert_same(estimators[0].cache, estimators[1].cache)
+
+
+def test_reopened_chains_keep_their_states(tmp_path: Path) -> None:
+    cache = ChainCache(SPACE, ROWS, folder=tmp_path)
+    cache.write(torch.tensor([8, 2, 5]), states(3), all_moved(3))
+    expected = [value.clone() for value in cache.read(torch.arange(ROWS))]
+    del cache
+    again = ChainCache(SPACE, ROWS, folder=tmp_path).read(torch.arange(ROWS))
+    assert torch.equal(again[0], expected[0])
+    assert torch.equal(again[1], expected[1])
+
+
+def test_reopened_chains_keep_their_ages(tmp_path: Path) -> None:
+    cache = ChainCache(SPACE, ROWS, folder=tmp_path)
+    cache.write(torch.arange(6), states(6), all_moved(6))
+    cache.write(torch.arange(6), states(6), flags(True, *[False] * 5))
+    before = cache.age(torch.arange(6)).tolist()
+    del cache
+    assert ChainCache(SPACE, ROWS, folder=tmp_path).age(torch.arange(6)).tolist() == before
+
+
+def test_mapped_chains_of_something_else_are_refused(tmp_path: Path) -> None:
+    ChainCache(SPACE, ROWS, folder=tmp_path)
+    with pytest.raises(CheckpointError, match="another model, dataset or version"):
+        ChainCache(SPACE, ROWS + 1, folder=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["states.bin", "moved_at.bin", "clock.bin"])
+@pytest.mark.parametrize("damage", ["truncated", "missing"])
+def test_damaged_mapped_chains_are_refused(name: str, damage: str, tmp_path: Path) -> None:
+    ChainCache(SPACE, ROWS, folder=tmp_path)
+    if damage == "missing":
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(b"short")
+    with pytest.raises(CheckpointError, match="missing or damaged"):
+        ChainCache(SPACE, ROWS, folder=tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_a_damaged_description_is_refused(text: str, tmp_path: Path) -> None:
+    ChainCache(SPACE, ROWS, folder=tmp_path)
+    (tmp_path / "chains.json").write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError):
+        ChainCache(SPACE, ROWS, folder=tmp_path)
+
+
+def test_mapped_chains_are_on_the_cpu(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="memory-mapped chains are on the CPU"):
+        ChainCache(SPACE, ROWS, folder=tmp_path, device="cuda")
+
+
+def test_evaluating_a_model_leaves_the_chains_alone() -> None:
+    example = one_layer()
+    estimator = JSA(example.model.latent, rows=3, stage=Stage.PERSISTENT)
+    estimator(example.model, example.batch)
+    before, visits = contents(estimator.cache), estimator.cache.visits
+    likelihood(example.model, RowsInMemory(example.batch), samples=100)
+    assert estimator.cache.visits == visits
+    for one, other in zip(contents(estimator.cache), before, strict=True):
+        assert torch.equal(one, other)

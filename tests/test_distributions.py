@@ -1,0 +1,176 @@
+"""Factorised distributions: they are normalised, their draws have their law, and torch and scipy agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from jsa import Bernoulli, Categorical, Factorised, Gaussian, LatentSpace, Layer
+from jsa.distributions import factorised
+from significance import assert_frequencies, assert_mean
+
+LOGITS = torch.tensor([[0.3, -1.2, 2.0, 0.0, 0.7, -0.4], [-2.0, 0.1, 0.5, 1.5, -0.6, 0.9]], dtype=torch.float64)
+
+DISCRETE: dict[str, Callable[[Tensor], Factorised]] = {
+    "bernoulli": Bernoulli,
+    "categorical": lambda logits: Categorical(logits, classes=3),
+}
+ALL: dict[str, Callable[[Tensor], Factorised]] = DISCRETE | {
+    "gaussian": lambda logits: Gaussian(logits, 0.5 * logits.flip(-1)),
+}
+
+BELOW_ONE = {torch.float32: 1 - 2.0**-24, torch.float64: 1 - 2.0**-53}
+
+
+def every_state(distribution: Factorised) -> Tensor:
+    """All states, one a row, with a dimension for the batch."""
+    return LatentSpace.of(distribution.layer).enumerate(torch.float64).unsqueeze(1)
+
+
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_probabilities_sum_to_one(kind: str) -> None:
+    distribution = DISCRETE[kind](LOGITS)
+    total = distribution.log_prob(every_state(distribution)).exp().sum(0)
+    assert torch.allclose(total, torch.ones(2, dtype=torch.float64), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_mean_is_the_expected_vector(kind: str) -> None:
+    distribution = DISCRETE[kind](LOGITS)
+    states = every_state(distribution)
+    expected = (distribution.log_prob(states).exp().unsqueeze(-1) * states).sum(0)
+    assert torch.allclose(distribution.mean, expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_draws_have_the_probabilities(kind: str) -> None:
+    distribution = DISCRETE[kind](LOGITS)
+    states = every_state(distribution)
+    draws = distribution.sample((50_000,))
+    # A state in binary notation, whatever its kind: its number in the enumeration by looking up.
+    code = 2.0 ** torch.arange(states.shape[-1], dtype=torch.float64)
+    order = (states.squeeze(1) @ code).argsort()
+    numbers = order[torch.searchsorted((states.squeeze(1) @ code)[order], draws @ code)]
+    probabilities = distribution.log_prob(states).exp()
+    for row in range(2):
+        assert_frequencies(numbers[:, row], probabilities[:, row])
+
+
+def test_gaussian_draws_have_the_moments_and_the_law() -> None:
+    mean, log_scale = torch.tensor([1.0, -2.0]), torch.tensor([0.3, -1.0])
+    draws = Gaussian(mean.double(), log_scale.double()).sample((100_000,))
+    standard = (draws - mean) / log_scale.double().exp()
+    assert_mean(standard, 0.0)
+    assert_mean(standard.square(), 1.0)
+    for variable in range(2):
+        assert stats.kstest(standard[:, variable].numpy(), "norm").pvalue > 1e-6
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("edge", ["zero", "just below one"])
+def test_the_ends_of_the_uniforms_give_proper_states(kind: str, edge: str, dtype: torch.dtype) -> None:
+    distribution = ALL[kind](LOGITS.to(dtype))
+    uniform = 0.0 if edge == "zero" else BELOW_ONE[dtype]
+    h = distribution.from_uniforms(torch.full((2, distribution.layer.variables), uniform, dtype=dtype))
+    assert h.shape == (2, distribution.layer.width)
+    assert distribution.log_prob(h).isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_uniforms_order_the_classes(dtype: torch.dtype) -> None:
+    dice = Categorical(torch.zeros(3, dtype=dtype), classes=3)
+    uniforms = torch.tensor([[0.0], [0.33], [0.34], [0.66], [0.67], [BELOW_ONE[dtype]]], dtype=dtype)
+    assert dice.from_uniforms(uniforms).argmax(-1).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("uniform", [0.0, BELOW_ONE[torch.float32]])
+@pytest.mark.parametrize("classes", [2, 3, 10, 20])
+def test_a_class_of_vanishing_probability_is_not_drawn(classes: int, uniform: float) -> None:
+    # Such a draw has an astronomic importance weight: its chain would never move again. Rounding must not make it,
+    # however many classes are summed up and whichever class it is.
+    generator = torch.Generator().manual_seed(1)
+    logits = torch.randn(5_000, classes, generator=generator)
+    for absent in (0, classes // 2, classes - 1):
+        logits_without = logits.clone()
+        logits_without[:, absent] = -200.0
+        drawn = Categorical(logits_without, classes).from_uniforms(torch.full((5_000, 1), uniform))
+        assert drawn[:, absent].sum() == 0
+
+
+@pytest.mark.parametrize(("logit", "bit"), [(-200.0, 0.0), (200.0, 1.0)])
+@pytest.mark.parametrize("uniform", [0.0, BELOW_ONE[torch.float32]])
+def test_a_certain_bit_is_certain(logit: float, bit: float, uniform: float) -> None:
+    drawn = Bernoulli(torch.tensor([logit])).from_uniforms(torch.tensor([uniform]))
+    assert drawn.item() == bit
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_taking_rows_is_indexing(kind: str) -> None:
+    distribution = ALL[kind](LOGITS)
+    rows = torch.tensor([1, 0, 1])
+    taken = distribution.take(rows)
+    uniforms = torch.rand(4, 2, distribution.layer.variables, dtype=torch.float64)
+    h = distribution.from_uniforms(uniforms)
+    assert taken.layer == distribution.layer
+    assert taken.batch_shape == (3,)
+    assert torch.equal(taken.from_uniforms(uniforms[:, rows]), h[:, rows])
+    assert torch.equal(taken.log_prob(h[:, rows]), distribution.log_prob(h)[:, rows])
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_draws_carry_no_gradient_and_probabilities_do(kind: str) -> None:
+    logits = LOGITS.clone().requires_grad_()
+    distribution = ALL[kind](logits)
+    h = distribution.sample((3,))
+    assert not h.requires_grad
+    (gradient,) = torch.autograd.grad(distribution.log_prob(h).sum(), logits)
+    assert (gradient != 0).any(-1).all()
+
+
+def test_torch_gives_the_same_log_probabilities() -> None:
+    law = torch.distributions
+    bits = Bernoulli(LOGITS).sample((7,))
+    assert torch.allclose(Bernoulli(LOGITS).log_prob(bits), law.Bernoulli(logits=LOGITS).log_prob(bits).sum(-1))
+    dice = Categorical(LOGITS, classes=3)
+    faces = dice.sample((7,))
+    by_variable = law.OneHotCategorical(logits=LOGITS.unflatten(-1, (2, 3)))
+    assert torch.allclose(dice.log_prob(faces), by_variable.log_prob(faces.unflatten(-1, (2, 3))).sum(-1))
+
+
+def test_scipy_gives_the_same_gaussian_density() -> None:
+    log_scale = 0.5 * LOGITS.flip(-1)
+    gaussian = Gaussian(LOGITS, log_scale)
+    h = gaussian.sample((7,))
+    expected = stats.norm.logpdf(h.numpy(), LOGITS.numpy(), np.exp(log_scale.numpy())).sum(-1)
+    assert torch.allclose(gaussian.log_prob(h), torch.from_numpy(expected))
+
+
+def test_large_logits_do_not_overflow() -> None:
+    logits = torch.tensor([[200.0, -200.0]])
+    assert Bernoulli(logits).log_prob(torch.tensor([[1.0, 0.0]])).item() == 0.0
+    assert Bernoulli(logits).log_prob(torch.tensor([[0.0, 0.0]])).item() == -200.0
+    assert Categorical(logits, classes=2).log_prob(torch.tensor([[0.0, 1.0]])).item() == -400.0
+
+
+def test_zero_parameters_are_the_fixed_priors() -> None:
+    coins = factorised(Layer("bernoulli", 2), torch.zeros(2))
+    dice = factorised(Layer("categorical", 2, classes=4), torch.zeros(8))
+    normal = factorised(Layer("gaussian", 2), torch.zeros(4))
+    assert torch.allclose(coins.mean, torch.full((2,), 0.5))
+    assert torch.allclose(dice.mean, torch.full((8,), 0.25))
+    origin = torch.zeros(2)
+    assert normal.log_prob(origin).item() == pytest.approx(-np.log(2 * np.pi))
+
+
+@pytest.mark.parametrize("layer", [Layer("bernoulli", 3), Layer("categorical", 2, 4), Layer("gaussian", 5)])
+def test_a_layer_gets_a_distribution_of_its_own_make(layer: Layer) -> None:
+    distribution = factorised(layer, torch.randn(7, layer.parameters))
+    assert distribution.layer == layer
+    assert distribution.batch_shape == (7,)
+    assert distribution.sample((2,)).shape == (2, 7, layer.width)

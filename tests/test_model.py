@@ -1,0 +1,139 @@
+"""What estimators ask of a model, with the errors that a wrong model gets."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from jsa import (
+    JSA,
+    Batch,
+    Bernoulli,
+    Enumeration,
+    LatentSpace,
+    LatentVariableModel,
+    Layer,
+    LayeredPosterior,
+    Learner,
+    Posterior,
+)
+from jsa.errors import NumericalError, UsageError
+from jsa.model import log_weights
+from small_models import Example, one_layer
+
+
+class OwnModel(LatentVariableModel):
+    """Two fair coins and two logits, with a fault to be chosen."""
+
+    def __init__(self, fault: str = "") -> None:
+        super().__init__()
+        self.latent = LatentSpace.of(Layer("bernoulli", 2))
+        self.logits = torch.nn.Parameter(torch.tensor([0.3, -0.8], dtype=torch.float64))
+        self.fault = fault
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        value = batch.x * h.sum(-1, keepdim=True)
+        if self.fault == "observed variables not summed":
+            return value
+        joint = value.sum(-1)
+        at_row = batch.index == 12
+        match self.fault:
+            case "nan joint":
+                return torch.where(at_row, torch.nan, joint)
+            case "infinite joint":
+                return torch.where(at_row, torch.inf, joint)
+            case "excluded":
+                return torch.where(at_row, -torch.inf, joint)
+        return joint
+
+    def posterior(self, batch: Batch) -> Posterior:
+        logits = self.logits.expand(len(batch), -1)
+        if self.fault == "nan posterior":
+            logits = torch.where((batch.index == 12).unsqueeze(1), torch.nan, logits)
+        posterior = LayeredPosterior(self.latent, Bernoulli(logits))
+        if self.fault == "latent variables not summed":
+            posterior.log_prob = lambda h: h * logits
+        return posterior
+
+
+BATCH = Batch(torch.ones(3, 4, dtype=torch.float64), torch.tensor([5, 12, 7]))
+
+
+def weights_of(model: LatentVariableModel) -> Tensor:
+    posterior = model.posterior(BATCH)
+    h = torch.ones(2, 3, 2, dtype=torch.float64)
+    return log_weights(model, BATCH, posterior, h)
+
+
+def test_weights_are_the_ratio_without_gradient(example: Example) -> None:
+    posterior = example.model.posterior(example.batch)
+    h = posterior.sample((4,))
+    expected = example.model.log_joint(example.batch, h) - posterior.log_prob(h)
+    found = log_weights(example.model, example.batch, posterior, h)
+    assert torch.equal(found, expected)
+    assert not found.requires_grad
+
+
+def test_a_joint_of_the_wrong_shape_is_named() -> None:
+    with pytest.raises(UsageError, match=r"OwnModel\.log_joint returned shape \(2, 3, 4\) .* must be \(2, 3\)"):
+        weights_of(OwnModel("observed variables not summed"))
+
+
+def test_a_posterior_of_the_wrong_shape_is_named() -> None:
+    with pytest.raises(UsageError, match=r"LayeredPosterior\.log_prob returned shape \(2, 3, 2\) .* \(2, 3\)"):
+        weights_of(OwnModel("latent variables not summed"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("nan joint", "log_joint is nan at row 12"),
+        ("infinite joint", "log_joint is inf at row 12"),
+        ("nan posterior", r"posterior\.log_prob is nan at row 12"),
+    ],
+)
+def test_a_value_that_is_not_finite_is_named_with_its_row(fault: str, sentence: str) -> None:
+    with pytest.raises(NumericalError, match=sentence):
+        weights_of(OwnModel(fault))
+
+
+def test_a_state_that_the_model_excludes_is_no_error() -> None:
+    weights = weights_of(OwnModel("excluded"))
+    assert (weights[:, 1] == -torch.inf).all()
+    assert weights[:, [0, 2]].isfinite().all()
+
+
+@pytest.mark.parametrize("fault", ["nan joint", "nan posterior", "observed variables not summed"])
+def test_training_stops_at_a_wrong_model(fault: str) -> None:
+    model = OwnModel(fault)
+    with pytest.raises((NumericalError, UsageError)):
+        JSA(model.latent, rows=20)(model, BATCH)
+
+
+@pytest.mark.parametrize("fault", ["observed variables not summed", "latent variables not summed"])
+def test_enumeration_checks_shapes_too(fault: str) -> None:
+    with pytest.raises(UsageError, match="returned shape"):
+        Enumeration()(OwnModel(fault), BATCH)
+
+
+def test_a_batch_takes_rows_with_repetition() -> None:
+    batch = Batch(torch.eye(3), torch.tensor([4, 9, 2]), context=torch.arange(3.0).unsqueeze(1))
+    taken = batch.take(torch.tensor([2, 0, 2]))
+    assert taken.index.tolist() == [2, 4, 2]
+    assert torch.equal(taken.x, torch.eye(3)[[2, 0, 2]])
+    assert taken.context is not None
+    assert taken.context.flatten().tolist() == [2, 0, 2]
+    assert len(taken) == 3
+
+
+def test_a_learner_is_the_model_with_its_estimator() -> None:
+    example = one_layer()
+    learner = Learner(example.model, JSA(example.model.latent, rows=3))
+    assert [*learner.parameters()] == [*example.model.parameters()]
+    torch.manual_seed(0)
+    found = learner(example.batch).loss
+    torch.manual_seed(0)
+    assert torch.equal(found, JSA(example.model.latent, rows=3)(example.model, example.batch).loss)
+    learner.eval()
+    assert not learner.estimator.training

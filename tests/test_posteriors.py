@@ -1,0 +1,117 @@
+"""Inference models: layers one after the other, and the adapter for torch.distributions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from jsa import (
+    Bernoulli,
+    Categorical,
+    LatentSpace,
+    Layer,
+    LayeredPosterior,
+    Posterior,
+    TorchPosterior,
+)
+from jsa.errors import UsageError
+from jsa.posteriors import NoiseDriven, RowsTaken
+from significance import assert_frequencies
+from small_models import Example, enumerated, state_numbers, two_layers
+
+SPACE = LatentSpace.of(Layer("bernoulli", 2), Layer("categorical", 1, classes=3), Layer("bernoulli", 1))
+
+
+def three_layers() -> LayeredPosterior:
+    """Each layer depends on everything before it, in two rows."""
+    generator = torch.Generator().manual_seed(5)
+    to_class = torch.randn(2, 3, generator=generator, dtype=torch.float64)
+    to_bit = torch.randn(5, 1, generator=generator, dtype=torch.float64)
+    first = Bernoulli(torch.tensor([[0.5, -1.0], [1.5, 0.2]], dtype=torch.float64))
+    return LayeredPosterior(
+        SPACE, first, [lambda above: Categorical(above @ to_class, classes=3), lambda above: Bernoulli(above @ to_bit)]
+    )
+
+
+def test_probabilities_sum_to_one() -> None:
+    states = SPACE.enumerate(torch.float64).unsqueeze(1).expand(-1, 2, -1)
+    total = three_layers().log_prob(states).exp().sum(0)
+    assert torch.allclose(total, torch.ones(2, dtype=torch.float64), atol=1e-12, rtol=0)
+
+
+def test_probabilities_of_every_model_sum_to_one(example: Example) -> None:
+    total = enumerated(example.model, example.batch).inference.sum(0)
+    assert torch.allclose(total, torch.ones_like(total), atol=1e-12, rtol=0)
+
+
+def test_draws_have_the_probabilities(example: Example) -> None:
+    exact = enumerated(example.model, example.batch)
+    draws = example.model.posterior(example.batch).sample((20_000,))
+    numbers = state_numbers(example.model, draws)
+    for row in range(len(example.batch)):
+        assert_frequencies(numbers[:, row], exact.inference[:, row])
+
+
+def test_a_layer_depends_on_all_layers_before_it() -> None:
+    posterior = three_layers()
+    uniforms = torch.rand(100, 2, SPACE.variables, dtype=torch.float64)
+    h = posterior.from_uniforms(uniforms)
+    first, second, third = (h[..., where] for where in SPACE.slices)
+    assert torch.equal(first, posterior.first.from_uniforms(uniforms[..., :2]))
+    assert torch.equal(second, posterior.conditional(1, first).from_uniforms(uniforms[..., 2:3]))
+    assert torch.equal(third, posterior.conditional(2, h[..., :5]).from_uniforms(uniforms[..., 3:]))
+
+
+def test_taking_rows_is_indexing() -> None:
+    example = two_layers()
+    posterior = example.model.posterior(example.batch)
+    rows = torch.tensor([2, 0, 2, 1])
+    h = posterior.sample((6,))
+    taken = posterior.take(rows)
+    assert torch.allclose(taken.log_prob(h[:, rows]), posterior.log_prob(h)[:, rows], atol=1e-12, rtol=0)
+    assert taken.sample((3,)).shape == (3, 4, 4)
+
+
+def test_draws_carry_no_gradient_and_probabilities_reach_every_layer() -> None:
+    example = two_layers()
+    posterior = example.model.posterior(example.batch)
+    h = posterior.sample((5,))
+    assert not h.requires_grad
+    parameters = list(example.model.inference.parameters())
+    for gradient in torch.autograd.grad(posterior.log_prob(h).sum(), parameters):
+        assert gradient.norm() > 0
+
+
+def test_a_conditional_for_every_layer_is_needed() -> None:
+    with pytest.raises(UsageError, match="3 layers need as many conditionals, not 1"):
+        LayeredPosterior(SPACE, Bernoulli(torch.zeros(2, 2)))
+
+
+def test_torch_distributions_are_adapted() -> None:
+    logits = torch.tensor([[0.5, -1.0], [1.5, 0.2]])
+    posterior = TorchPosterior(torch.distributions.Independent(torch.distributions.Bernoulli(logits=logits), 1))
+    h = posterior.sample((7,))
+    assert h.shape == (7, 2, 2)
+    assert torch.allclose(posterior.log_prob(h), Bernoulli(logits).log_prob(h))
+
+
+def test_a_torch_distribution_without_event_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"wrap it in torch\.distributions\.Independent"):
+        TorchPosterior(torch.distributions.Bernoulli(logits=torch.zeros(5, 3)))
+
+
+def test_draws_of_a_reparameterised_distribution_carry_no_gradient() -> None:
+    mean = torch.zeros(2, 3, requires_grad=True)
+    posterior = TorchPosterior(torch.distributions.Independent(torch.distributions.Normal(mean, 1.0), 1))
+    assert not posterior.sample((4,)).requires_grad
+
+
+def test_what_a_posterior_can_do_is_seen() -> None:
+    ours = three_layers()
+    theirs = TorchPosterior(torch.distributions.Independent(torch.distributions.Normal(torch.zeros(2, 3), 1.0), 1))
+    assert isinstance(ours, Posterior)
+    assert isinstance(theirs, Posterior)
+    assert isinstance(ours, RowsTaken)
+    assert isinstance(ours, NoiseDriven)
+    assert not isinstance(theirs, RowsTaken)
+    assert not isinstance(theirs, NoiseDriven)
