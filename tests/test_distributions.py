@@ -103,6 +103,13 @@ def test_a_class_of_vanishing_probability_is_not_drawn(classes: int, uniform: fl
         assert drawn[:, absent].sum() == 0
 
 
+def test_an_event_that_uniforms_cannot_tell_from_zero_is_not_drawn() -> None:
+    """A uniform of exactly zero comes once in 2^24, a bit of this logit once in 2^29."""
+    assert Bernoulli(torch.tensor([-20.0])).from_uniforms(torch.zeros(1)).item() == 0
+    assert Categorical(torch.tensor([-20.0, 0.0]), classes=2).from_uniforms(torch.zeros(1)).tolist() == [0, 1]
+    assert Bernoulli(torch.tensor([-16.0])).from_uniforms(torch.zeros(1)).item() == 1
+
+
 @pytest.mark.parametrize(("logit", "bit"), [(-200.0, 0.0), (200.0, 1.0)])
 @pytest.mark.parametrize("uniform", [0.0, BELOW_ONE[torch.float32]])
 def test_a_certain_bit_is_certain(logit: float, bit: float, uniform: float) -> None:

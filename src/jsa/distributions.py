@@ -17,6 +17,11 @@ from torch import Tensor
 
 from jsa.latent import Layer
 
+RAREST = 2.0**-25
+"""Probabilities below this are taken as zero when drawing. Uniforms are multiples of 2^-24 and may be exactly zero, so
+such an event would happen far too often, and a state that is drawn too often has a far too large weight: a chain would
+never leave it."""
+
 
 class Factorised(ABC):
     """Independent variables of one kind, in batches; the last dimension holds the layer's vector."""
@@ -78,7 +83,8 @@ class Bernoulli(Factorised):
 
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
         """One where the uniform is below the probability."""
-        return (uniforms < self.logits.detach().sigmoid()).to(self.logits.dtype)
+        probabilities = self.logits.detach().sigmoid()
+        return (uniforms < probabilities.where(probabilities > RAREST, 0)).to(self.logits.dtype)
 
     def log_prob(self, h: Tensor) -> Tensor:
         """Sum of h l - softplus(l): one transcendental function where two logarithms would be the definition."""
@@ -117,9 +123,9 @@ class Categorical(Factorised):
 
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
         """The class into whose part of the cumulative distribution the uniform falls."""
-        cumulative = self._by_variable(self.logits.detach()).softmax(-1).cumsum(-1)
-        # Rounding may leave the last sum below one. Measured in its units, no class gets what is not its own: a class
-        # of vanishing probability would be a state of astronomic weight, which a chain never leaves.
+        probabilities = self._by_variable(self.logits.detach()).softmax(-1)
+        cumulative = probabilities.where(probabilities > RAREST, 0).cumsum(-1)
+        # Rounding may leave the last sum below one. Measured in its units, no class gets what is not its own.
         passed = uniforms.unsqueeze(-1) * cumulative[..., -1:] >= cumulative[..., :-1]
         edges = F.pad(passed.to(self.logits.dtype), (1, 1))
         edges[..., 0] = 1
@@ -155,7 +161,7 @@ class Gaussian(Factorised):
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
         """The quantile at the uniform."""
         # A uniform of exactly zero would be minus infinity.
-        quantile = torch.special.ndtri(uniforms.clamp_min(2.0**-25))
+        quantile = torch.special.ndtri(uniforms.clamp_min(RAREST))
         return self._mean.detach() + self.log_scale.detach().exp() * quantile
 
     def log_prob(self, h: Tensor) -> Tensor:

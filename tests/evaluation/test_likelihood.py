@@ -194,6 +194,8 @@ def test_one_sample_claims_no_error_that_it_cannot_know() -> None:
     found = likelihood(example.model, RowsInMemory(example.batch), samples=1)
     assert math.isnan(found.monte_carlo_error)
     assert math.isnan(found.upward_bias)
+    assert found.warning is not None
+    assert "ELBO" in found.warning
 
 
 @pytest.mark.parametrize("name", EVALUATIONS)

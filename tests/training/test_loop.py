@@ -148,10 +148,11 @@ def test_the_average_of_the_weights_is_what_is_kept(tmp_path: Path) -> None:
 
 
 class Breaking(LatentVariableModel):
-    """A model whose joint density is no number from a certain call on."""
+    """A model whose joint density has another value from a certain call on."""
 
-    def __init__(self, good_calls: int) -> None:
+    def __init__(self, good_calls: int, then: float = math.nan) -> None:
         super().__init__()
+        self.then = then
         self.latent = LatentSpace.of(Layer("bernoulli", 2))
         self.logits = nn.Parameter(torch.zeros(2))
         self.good_calls = good_calls
@@ -163,7 +164,7 @@ class Breaking(LatentVariableModel):
         value = (h * self.logits).sum(-1) - 1.0
         if self.training:
             self.good_calls -= 1
-        return value if self.good_calls > 0 else value * float("nan")
+        return value if self.good_calls > 0 else torch.full_like(value, self.then)
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(tmp_path: Path) -> None:
@@ -180,6 +181,14 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(tmp_pat
     assert str(folder.last) in sentence
     assert load_weights(model, folder.last)["epoch"] == "2"
     assert not list(folder.path.glob(".*.part"))
+
+
+def test_a_row_without_any_probability_is_named(tmp_path: Path) -> None:
+    config = small_config()
+    rows, model = patterned(100, seed=1), Breaking(good_calls=0, then=-math.inf)
+    folder = RunFolder.create(tmp_path / "run", config)
+    with pytest.raises(NumericalError, match=r"at step 1 .*probability zero to row \d+ .*there is no checkpoint yet"):
+        train(model, JSA(model.latent, len(rows)), rows, patterned(40, seed=2), config, folder, Quiet())
 
 
 def test_exploding_weights_are_never_written(tmp_path: Path) -> None:

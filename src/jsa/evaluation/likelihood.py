@@ -21,7 +21,8 @@ from jsa.weights import effective_sample_size, log_mean_weight
 Progress = Callable[[int], object]
 """Called with the number of rows that were done since the last call."""
 
-CHUNK_STATES = 5_000
+# States that are evaluated at once: few enough for their logits to stay in the cache of the processor.
+CHUNK_STATES = 1_000
 
 
 class Rows(Protocol):
@@ -71,7 +72,9 @@ class Likelihood:
     @property
     def warning(self) -> str | None:
         """A sentence where the samples are too few, so that nobody reads the figure as exact."""
-        if not self.samples or not self.upward_bias >= 0.1:
+        if self.samples == 1:
+            return "one sample a row is the ELBO and cannot tell its own error: take more for a likelihood"
+        if not self.samples or self.upward_bias < 0.1:
             return None
         return (
             f"{self.samples} samples are too few for this model to tell its NLL to 0.1 nat: the estimate is biased "
@@ -101,7 +104,7 @@ def likelihood(
         rows: The data.
         samples: Importance samples a row.
         seed: The seed of the draws.
-        rows_per_chunk: Rows that are evaluated at once; chosen for about 5,000 states at once where not given.
+        rows_per_chunk: Rows that are evaluated at once; chosen for about 1,000 states at once where not given.
         samples_per_chunk: Samples of each that are evaluated at once, in whole blocks of 50.
         device: Where to evaluate; the device of the model's parameters where not given.
         progress: Called with the number of rows done.

@@ -23,7 +23,7 @@ from jsa.training.folder import RunFolder
 from jsa.training.schedule import learning_rate
 from jsa.training.selection import BestEpoch
 from jsa.training.stages import check_rows_stay, set_stage
-from jsa.types import Estimate
+from jsa.types import Batch, Estimate
 
 
 class Watcher(Protocol):
@@ -76,8 +76,9 @@ def train(
                 group["lr"] = rate
             step += 1
             with _located(epoch, step, folder):
-                estimate = learner(rows.batch(index, device))
-                _refuse_non_finite(estimate)
+                batch = rows.batch(index, device)
+                estimate = learner(batch)
+                _refuse_non_finite(estimate, batch)
                 optimiser.zero_grad(set_to_none=True)
                 estimate.loss.backward()
                 optimiser.step()
@@ -149,11 +150,14 @@ def _weight_average(model: LatentVariableModel, decay: float | None) -> Averaged
     return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
 
 
-def _refuse_non_finite(estimate: Estimate) -> None:
-    if not bool(estimate.loss.isfinite()):
-        raise NumericalError(
-            f"the loss is {float(estimate.loss.detach())} (the objective is {float(estimate.objective)})"
-        )
+def _refuse_non_finite(estimate: Estimate, batch: Batch) -> None:
+    if bool(estimate.loss.isfinite()):
+        return
+    impossible = (estimate.log_weights.amax(0) == -torch.inf).nonzero()
+    if len(impossible):
+        row = int(batch.index[impossible[0]])
+        raise NumericalError(f"the model gives probability zero to row {row} with every state that was drawn")
+    raise NumericalError(f"the loss is {float(estimate.loss.detach())} (the objective is {float(estimate.objective)})")
 
 
 @contextmanager
