@@ -9,11 +9,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors import safe_open
-from safetensors.torch import save_file
 
 from jsa import JSA, ChainCache, LatentSpace, Layer, Stage, likelihood
 from jsa.errors import CheckpointError, UsageError
+from jsa.tensors import load_tensors, save_tensors
 from latent_spaces import random_states, spaces
 from small_models import RowsInMemory, one_layer, repeated
 
@@ -236,9 +235,7 @@ def test_a_damaged_header_is_refused(place: int, tmp_path: Path) -> None:
 def test_a_file_with_other_contents_is_refused(damage: str, tmp_path: Path) -> None:
     path = tmp_path / "chains.safetensors"
     saved(path)
-    with safe_open(path, framework="pt") as file:
-        metadata = dict(file.metadata())
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no mapping)
+    tensors, notes = load_tensors(path)
     match damage:
         case "a tensor is missing":
             del tensors["states"]
@@ -248,7 +245,7 @@ def test_a_file_with_other_contents_is_refused(damage: str, tmp_path: Path) -> N
             tensors["states"] = tensors["states"][:, 1:].contiguous()
         case "the clock is missing":
             del tensors["clock"]
-    save_file(tensors, path, metadata=metadata)
+    save_tensors(path, tensors, notes)
     cache = ChainCache(SPACE, ROWS)
     with pytest.raises(CheckpointError):
         cache.load(path)

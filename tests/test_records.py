@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jsa.configuration import DataConfig, OptimiserConfig, StageConfig, TrainConfig
+from jsa.configuration import DataConfig, MethodConfig, OptimiserConfig, StageConfig, TrainConfig
 from jsa.errors import UsageError
 from jsa.models.configuration import MODELS, NetworkConfig, preset
 from jsa.records import from_record, to_record
@@ -71,7 +71,7 @@ def test_what_cannot_be_right_is_named(record: object, sentence: str) -> None:
         lambda: StageConfig(switch_epoch=-1),
         lambda: StageConfig(switch_patience=0),
         lambda: TrainConfig(batch_size=0),
-        lambda: TrainConfig(particles=0),
+        lambda: MethodConfig(particles=0),
         lambda: NetworkConfig(latents=()),
         lambda: NetworkConfig(hidden=(0,)),
         lambda: NetworkConfig(conditional=True, latents=(3, 3), prior="learned"),

@@ -8,9 +8,10 @@ from pathlib import Path
 import torch
 
 from jsa.configuration import TrainConfig
-from jsa.data import Splits, load
-from jsa.errors import UsageError, unknown_name
-from jsa.estimators import ESTIMATORS, Estimator, PersistentEstimator
+from jsa.data import Dataset, Splits, load
+from jsa.errors import UsageError
+from jsa.estimators import Estimator
+from jsa.estimators.build import build_estimator
 from jsa.latent import Layer
 from jsa.models.belief_network import BeliefNetwork
 from jsa.models.build import build_model
@@ -29,7 +30,7 @@ class OpenedRun:
     config: TrainConfig
     model: Model
     splits: Splits
-    notes: dict[str, str]
+    notes: dict[str, object]
 
 
 def load_splits(config: TrainConfig) -> Splits:
@@ -59,26 +60,17 @@ def make_model(config: TrainConfig, splits: Splits) -> Model:
     return build_model(config.network, observed, splits.train.context_width)
 
 
-def make_estimator(config: TrainConfig, model: Model, rows: int, folder: RunFolder) -> Estimator:
+def make_estimator(config: TrainConfig, model: Model, rows: Dataset, folder: RunFolder) -> Estimator:
     """The estimator of a run, with chains for its training rows where it has chains."""
-    kind = estimator_class(config.estimator)
-    if issubclass(kind, PersistentEstimator):
-        chains = folder.mapped_chains if config.machine.mapped_chains else None
-        return kind(
-            model.latent,
-            rows,
-            config.particles,
-            cache_folder=chains,
-            device="cpu" if chains else config.machine.device,
-        )
-    return kind()
-
-
-def estimator_class(name: str) -> type[Estimator]:
-    """The estimator of this name."""
-    if name not in ESTIMATORS:
-        raise unknown_name("estimator", name, ESTIMATORS)
-    return ESTIMATORS[name]
+    return build_estimator(
+        config.estimator,
+        model.latent,
+        inputs=rows.observed_width + rows.context_width,
+        rows=len(rows),
+        options=config.method.given,
+        cache_folder=folder.mapped_chains if config.machine.mapped_chains else None,
+        device=config.machine.device,
+    )
 
 
 def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None) -> OpenedRun:

@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from jsa.errors import CheckpointError, UsageError
-from jsa.files import replacing, write_text
+from jsa.files import write_text
 from jsa.latent import LatentSpace
+from jsa.tensors import load_tensors, save_tensors
 
 FORMAT = 1
 
@@ -115,23 +114,17 @@ class ChainCache:
 
     def save(self, path: Path) -> None:
         """Writes the chains to one safetensors file, whole or not at all."""
-        tensors = {name: tensor.contiguous() for name, tensor in self._tensors().items()}
-        with replacing(path) as temporary:
-            save_file(tensors, temporary, metadata=_description(self.latent, self.rows))
+        save_tensors(path, self._tensors(), _description(self.latent, self.rows))
 
     def load(self, path: Path) -> None:
         """Reads chains that ``save`` wrote for the same latent space and number of rows."""
         if not path.is_file():
             raise CheckpointError(f"there are no chains at {path}")
-        try:
-            with safe_open(path, framework="pt") as file:
-                _check(path, file.metadata() or {}, self.latent, self.rows)
-                found = {name: file.get_tensor(name) for name in self._tensors()}
-        except SafetensorError as error:
-            raise _damaged(path, error) from error
+        found, notes = load_tensors(path)
+        _check(path, notes, self.latent, self.rows)
         for name, tensor in self._tensors().items():
-            if (found[name].shape, found[name].dtype) != (tensor.shape, tensor.dtype):
-                raise _damaged(path, f"the shape or type of {name}")
+            if name not in found or (found[name].shape, found[name].dtype) != (tensor.shape, tensor.dtype):
+                raise _damaged(path, f"{name} is missing or of another shape or type")
         for name, tensor in self._tensors().items():
             tensor.copy_(found[name])
 
@@ -156,9 +149,9 @@ def _last_places(index: Tensor) -> Tensor:
     return position[last]
 
 
-def _description(latent: LatentSpace, rows: int) -> dict[str, str]:
+def _description(latent: LatentSpace, rows: int) -> dict[str, object]:
     layers = [[layer.kind, layer.variables, layer.classes] for layer in latent.layers]
-    return {"format": str(FORMAT), "rows": str(rows), "layers": json.dumps(layers)}
+    return {"format": FORMAT, "rows": rows, "layers": layers}
 
 
 def _check(path: Path, found: object, latent: LatentSpace, rows: int) -> None:

@@ -118,6 +118,27 @@ class MachineConfig:
 
 
 @dataclass(frozen=True)
+class MethodConfig:
+    """Options of the method; each takes some of them and has defaults of its own for those that are not given."""
+
+    particles: int | None = None
+    """Proposals or samples a row at a step."""
+    baseline: Literal["none", "running"] | None = None
+    """Baseline of REINFORCE: none, or the running mean of the signal."""
+    sleep: float | None = None
+    """Share of the sleep phase in RWS: 0 as in the paper, 1 for sleep alone."""
+
+    def __post_init__(self) -> None:
+        if self.particles is not None and self.particles < 1:
+            raise UsageError(f"particles is 1 or more, not {self.particles}")
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that were given."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """Train a model and test it."""
 
@@ -131,12 +152,11 @@ class TrainConfig:
     """Passes through the training rows."""
     seed: int = 0
     """Seed of everything random."""
-    particles: int = 2
-    """Proposals or samples a row at a step."""
     batch_size: int = 50
     """Rows a step."""
     scan: Literal["shuffle", "random"] = "shuffle"
     """Visit the rows in a new order every epoch, or by the paper's random scan: uniformly with replacement."""
+    method: MethodConfig = field(default_factory=MethodConfig)
     dataset: DataConfig = field(default_factory=DataConfig)
     network: NetworkConfig = field(default_factory=lambda: preset("nonlinear"))
     optimisation: OptimiserConfig = field(default_factory=OptimiserConfig)
@@ -145,7 +165,7 @@ class TrainConfig:
     machine: MachineConfig = field(default_factory=MachineConfig)
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "particles", "batch_size"):
+        for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name.replace('_', '-')} is 1 or more, not {getattr(self, name)}")
 

@@ -33,9 +33,12 @@ class LatentVariableModel(nn.Module, ABC):
 
     Attributes:
         latent: What a state h is made of.
+        relaxable: Whether ``log_joint`` and the posterior's conditionals take discrete variables with values between
+            the states, such as 0.3 for a bit: methods that relax them or expand about a mean ask for it.
     """
 
     latent: LatentSpace
+    relaxable: bool = False
 
     @abstractmethod
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
@@ -56,6 +59,17 @@ class Generative(Protocol):
 
     def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorised:
         """p(x | h), or p(x | h, context)."""
+        ...
+
+
+@runtime_checkable
+class LayeredJoint(Protocol):
+    """A model whose joint density falls into terms that the layers fix one after the other."""
+
+    def log_joint_terms(
+        self, batch: Batch, h: Float[Tensor, "*samples batch width"]
+    ) -> list[Float[Tensor, "*samples batch"]]:
+        """The terms of ``log_joint``: term i is fixed as soon as layers 0 ... i are drawn, the last one with all."""
         ...
 
 

@@ -62,10 +62,15 @@ class LayeredPosterior:
 
     def log_prob(self, h: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples"]:
         """The sum of the layers' log-probabilities, each given the layers before it."""
-        total = self.first.log_prob(h[..., self.latent.slices[0]])
-        for deeper, where in zip(self.deeper, self.latent.slices[1:], strict=True):
-            total = total + deeper(h[..., : where.start]).log_prob(h[..., where])
-        return total
+        first, *deeper = self.layer_log_probs(h)
+        return sum(deeper, start=first)
+
+    def layer_log_probs(self, h: Float[Tensor, "*samples width"]) -> list[Float[Tensor, "*samples"]]:
+        """The log-probability of each layer given the layers before it."""
+        return [
+            self.conditional(layer, h[..., : where.start]).log_prob(h[..., where])
+            for layer, where in enumerate(self.latent.slices)
+        ]
 
     def take(self, rows: Int64[Tensor, " taken"]) -> Self:
         """The posterior of these rows of the batch; the encoder is not run again."""

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import torch
 
-from jsa.assembly import Model, estimator_class, load_splits, make_estimator, make_model
+from jsa.assembly import Model, load_splits, make_estimator, make_model
 from jsa.configuration import TrainConfig
 from jsa.data import Splits, batches_in_epoch
 from jsa.errors import UsageError
+from jsa.estimators.build import check_options, estimator_class
 from jsa.evaluation.likelihood import Likelihood, Progress, likelihood
 from jsa.evaluation.rows import FirstRows
 from jsa.files import write_text
@@ -50,12 +51,14 @@ def run(config: TrainConfig, out: Path | None = None) -> Outcome:
         refuse_existing(out)
     prepare_machine(config)
     method = estimator_class(config.estimator)
+    check_options(config.estimator, config.method.given)
     splits = load_splits(config)
     check_rows_stay(config, method, splits.train.rows_change)
     model = make_model(config, splits)
     path = out or unused(Path("runs") / f"{Path(splits.name).stem}-{config.model}-{config.estimator}-seed{config.seed}")
-    folder = RunFolder.create(path, config)
-    estimator = make_estimator(config, model, len(splits.train), folder)
+    folder = RunFolder(path)
+    estimator = make_estimator(config, model, splits.train, folder)
+    folder.begin(config)
 
     valid = FirstRows(splits.valid, config.validation.validation_rows)
     bar = watcher(config.epochs, batches_in_epoch(len(splits.train), config.batch_size))

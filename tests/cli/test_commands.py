@@ -9,6 +9,7 @@ import torch
 
 from jsa.assembly import open_run
 from jsa.cli import main
+from jsa.estimators import ESTIMATORS
 
 SIZES = ["--model", "linear", "--latents", "4", "--epochs", "4", "--learning-rate", "0.02", "--threads", "1"]
 
@@ -106,6 +107,13 @@ def test_encode_writes_one_code_a_row_in_order(run_folder: Path, tmp_path: Path)
         assert abs((one["h"] - one["mean"]).sum()) < 5 * spread
 
 
+@pytest.mark.parametrize("estimator", sorted(ESTIMATORS))
+def test_every_method_trains(table: Path, tmp_path: Path, estimator: str) -> None:
+    flags = ["--model", "two-layers", "--latents", "3", "2", "--estimator", estimator, "--threads", "1"]
+    sizes = ["--epochs", "2", "--test-samples", "20", "--validation-samples", "10"]
+    assert main(["train", "--data", str(table), *flags, *sizes, "--out", str(tmp_path / "run")]) == 0
+
+
 @pytest.mark.parametrize(
     "flags",
     [
@@ -133,8 +141,11 @@ def test_every_kind_of_model_trains_samples_and_encodes(tmp_path: Path, flags: l
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     shown = capsys.readouterr().out
-    for name in ("mnist-static", "mnist-salakhutdinov", "two-layers", "structured", "jsa", "enumeration"):
-        assert f"  {name} " in shown
+    for name in ("mnist-static", "mnist-salakhutdinov", "two-layers", "structured"):
+        assert f"\n  {name} " in shown
+    for name, kind in ESTIMATORS.items():
+        assert f"\n  {name}\n" in shown
+        assert kind.description.reference in shown
 
 
 def test_a_run_without_out_gets_a_new_folder_each_time(

@@ -41,6 +41,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["train", "--epochs", "three"], 2, "--epochs"),
         (["train", "--epochs", "0"], 2, "epochs is 1 or more, not 0"),
         (["train", "--particles", "0"], 2, "particles is 1 or more, not 0"),
+        (["train", "--estimator", "vimco", "--sleep", "0.5"], 2, "vimco takes no option sleep"),
+        (
+            ["train", "--estimator", "vimco", "--particles", "1", "--data", "../tables/good.npy"],
+            2,
+            "at least 2 particles",
+        ),
         (["train", "--model", "nonlinaer"], 2, "did you mean 'nonlinear'?"),
         (["train", "--estimator", "jas"], 2, "did you mean 'jsa'?"),
         (["train", "--data", "mnist-sttic"], 2, "did you mean 'mnist-static'?"),

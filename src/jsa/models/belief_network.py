@@ -41,6 +41,7 @@ class BeliefNetwork(LatentVariableModel):
         (torch.Size([2, 5, 7]), torch.Size([2, 5]))
     """
 
+    relaxable = True
     prior_parameters: Tensor
 
     def __init__(
@@ -87,11 +88,17 @@ class BeliefNetwork(LatentVariableModel):
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
         """log p(x | h_1) + log p(h_1 | h_2) + ... + log p(h_L)."""
+        first, *others = self.log_joint_terms(batch, h)
+        return sum(others, start=first)
+
+    def log_joint_terms(
+        self, batch: Batch, h: Float[Tensor, "*samples batch width"]
+    ) -> list[Float[Tensor, "*samples batch"]]:
+        """The terms of ``log_joint``, in the order in which sampling the layers fixes them."""
         layers = [h[..., where] for where in self.latent.slices]
-        total = self.prior.log_prob(layers[-1])
-        for conditional, below, above in zip(self.generative, [batch.x, *layers], layers, strict=False):
-            total = total + conditional(above).log_prob(below)
-        return total
+        below_and_above = zip(self.generative, [batch.x, *layers[:-1]], layers, strict=True)
+        terms = [conditional(above).log_prob(below) for conditional, below, above in below_and_above]
+        return [*terms, self.prior.log_prob(layers[-1])]
 
     @torch.no_grad()
     def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Float[Tensor, "*samples width"]:

@@ -37,6 +37,8 @@ class StructuredPrediction(LatentVariableModel):
         torch.Size([2, 5])
     """
 
+    relaxable = True
+
     def __init__(
         self,
         observed: Layer,

@@ -26,8 +26,9 @@ def conditional_importance(
     """
     candidates = torch.cat([initial.unsqueeze(0), posterior.sample((proposals,))])
     weights_of_candidates = log_weights(model, batch, posterior, candidates)
-    # The largest of log-weights with Gumbel noise is a draw in proportion to the weights; a row without any weight
-    # keeps its state.
-    exponentials = torch.empty_like(weights_of_candidates).exponential_()
-    chosen = (weights_of_candidates - exponentials.log()).argmax(0)
+    # The candidate into whose part of the summed weights the uniform falls. Where no candidate has any weight the sums
+    # are no numbers, no comparison holds, and the chain stays.
+    sums = weights_of_candidates.softmax(0).cumsum(0)
+    uniforms = torch.rand(len(batch), dtype=initial.dtype, device=initial.device)
+    chosen = (uniforms * sums[-1] >= sums[:-1]).sum(0)
     return Trajectory(candidates, weights_of_candidates, chosen.unsqueeze(0))

@@ -1,4 +1,4 @@
-"""Weights to and from safetensors files, which cannot run code when they are opened."""
+"""The weights of a model, to and from files."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import nn
 
 from jsa.errors import CheckpointError, NumericalError
-from jsa.files import replacing
+from jsa.tensors import load_tensors, save_tensors
 
-FORMAT = "1"
+FORMAT = 1
 
 
 def save_weights(model: nn.Module, path: Path, notes: Mapping[str, object]) -> None:
@@ -24,16 +22,14 @@ def save_weights(model: nn.Module, path: Path, notes: Mapping[str, object]) -> N
         path: Where to write.
         notes: What to remember beside the weights, for instance the epoch.
     """
-    tensors = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
+    tensors = model.state_dict()
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             raise NumericalError(f"the weights {name} are not finite")
-    metadata = {"format": FORMAT} | {key: str(value) for key, value in notes.items()}
-    with replacing(path) as temporary:
-        save_file(tensors, temporary, metadata=metadata)
+    save_tensors(path, tensors, {"format": FORMAT, **notes})
 
 
-def load_weights(model: nn.Module, path: Path) -> dict[str, str]:
+def load_weights(model: nn.Module, path: Path) -> dict[str, object]:
     """Reads weights that ``save_weights`` wrote for the same model.
 
     Returns:
@@ -41,17 +37,12 @@ def load_weights(model: nn.Module, path: Path) -> dict[str, str]:
     """
     if not path.is_file():
         raise CheckpointError(f"there is no checkpoint {path}: the run has not come to its first validation")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata: dict[str, str] = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise CheckpointError(f"the checkpoint {path} is damaged ({error}): use another one") from error
-    if metadata.get("format") != FORMAT:
-        raise CheckpointError(f"{path} has format {metadata.get('format')}; this version of jsa reads {FORMAT}")
+    tensors, notes = load_tensors(path)
+    if notes.get("format") != FORMAT:
+        raise CheckpointError(f"{path} has format {notes.get('format')}; this version of jsa reads {FORMAT}")
     _check_shapes(model, tensors, path)
     model.load_state_dict(tensors)
-    return metadata
+    return notes
 
 
 def _check_shapes(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:

@@ -29,9 +29,8 @@ class RunFolder:
     def create(cls, path: Path, config: TrainConfig) -> RunFolder:
         """A new folder with its configuration; an existing one is refused, so that no run is overwritten."""
         refuse_existing(path)
-        path.mkdir(parents=True, exist_ok=True)
         folder = cls(path)
-        write_text(folder.config, json.dumps(to_record(config), indent=2) + "\n")
+        folder.begin(config)
         return folder
 
     @classmethod
@@ -41,6 +40,11 @@ class RunFolder:
         if not folder.config.is_file():
             raise CheckpointError(f"{path} is not a run folder: it has no config.json")
         return folder
+
+    def begin(self, config: TrainConfig) -> None:
+        """Makes the folder and writes the configuration."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.config, json.dumps(to_record(config), indent=2) + "\n")
 
     def read_config(self) -> TrainConfig:
         """The configuration of the run."""

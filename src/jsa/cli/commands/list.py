@@ -22,14 +22,19 @@ class ListArguments:
 def run(arguments: Sequence[str]) -> None:
     """Prints the lists."""
     parsed = parse(ListArguments, "list", arguments)
-    lists = {"data": _data, "models": _models, "estimators": _estimators}
-    for name, rows in lists.items():
-        if parsed.what in (name, "all"):
-            print(f"{name}:")
-            table = rows()
-            width = max(len(row[0]) for row in table)
-            for row in table:
-                print(f"  {row[0]:{width}}  {row[1]}")
+    if parsed.what in ("data", "all"):
+        _print_names("data", _data())
+    if parsed.what in ("models", "all"):
+        _print_names("models", _models())
+    if parsed.what in ("estimators", "all"):
+        _print_estimators()
+
+
+def _print_names(title: str, rows: list[tuple[str, str]]) -> None:
+    print(f"{title}:")
+    width = max(len(name) for name, _ in rows)
+    for name, about in rows:
+        print(f"  {name:{width}}  {about}")
 
 
 def _data() -> list[tuple[str, str]]:
@@ -44,17 +49,18 @@ def _models() -> list[tuple[str, str]]:
     return [(name, (make.__doc__ or "").strip()) for name, make in MODELS.items()]
 
 
-def _estimators() -> list[tuple[str, str]]:
+def _print_estimators() -> None:
     from jsa.estimators import ESTIMATORS
 
-    rows = []
+    print("estimators (n is the number of particles):")
     for name, kind in ESTIMATORS.items():
         about = kind.description
-        rows.append(
-            (
-                name,
-                f"{about.optimises}; unbiased: {about.unbiased}; latents: {about.latents}; "
-                f"decoder evaluations: {about.decoder_evaluations}; {about.reference}",
-            )
-        )
-    return rows
+        print(f"  {name}")
+        for label, text in (
+            ("optimises", about.optimises),
+            ("unbiased", about.unbiased),
+            ("latents", about.latents),
+            ("decoder evaluations", about.decoder_evaluations),
+            ("reference", about.reference),
+        ):
+            print(f"    {label:19}  {text}")

@@ -1,0 +1,41 @@
+"""Metropolis chains with conditional-importance gradients."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from jsa.estimators.base import Description
+from jsa.estimators.persistent import PersistentEstimator
+from jsa.model import LatentVariableModel, Posterior
+from jsa.samplers.independence import metropolis_independence
+from jsa.samplers.trajectory import Trajectory
+from jsa.types import Batch
+
+
+class Hybrid(PersistentEstimator):
+    r"""The gradient of Markov score climbing with the chains of JSA.
+
+    .. math:: \sum_{k=0}^n \bar w_k \nabla \left[ \log p_\theta(x, h_k) + \log q_\phi(h_k | x) \right]
+
+    over the chain's state and n proposals; the chain then makes n Metropolis independence moves over the same
+    proposals, which mixes faster than one draw in proportion to the weights. Both are valid where the chain's state
+    follows the posterior.
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
+        unbiased="in stage II, when the chains follow the posterior; stage I is biased",
+        latents="all",
+        decoder_evaluations="n + 1, and a backward over the states that count",
+        reference="this library",
+    )
+
+    def move(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor) -> Trajectory:
+        """Metropolis independence sampling."""
+        return metropolis_independence(model, batch, posterior, initial, self.particles)
+
+    def weigh(self, trajectory: Trajectory) -> Tensor:
+        """The normalised weights of the state and the proposals."""
+        return trajectory.log_weights.softmax(0)

@@ -1,0 +1,42 @@
+"""Markov score climbing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from jsa.estimators.base import Description
+from jsa.estimators.persistent import PersistentEstimator
+from jsa.model import LatentVariableModel, Posterior
+from jsa.samplers.conditional_importance import conditional_importance
+from jsa.samplers.trajectory import Trajectory
+from jsa.types import Batch
+
+
+class MarkovScoreClimbing(PersistentEstimator):
+    r"""MSC: chains that move by conditional importance sampling, with the gradient averaged over all candidates.
+
+    .. math:: \sum_{k=0}^n \bar w_k \nabla \left[ \log p_\theta(x, h_k) + \log q_\phi(h_k | x) \right]
+
+    with the chain's state as candidate 0; the new state is a draw in proportion to the weights.
+
+    References:
+        Naesseth, Lindsten and Blei, Markovian score climbing: variational inference with KL(p||q), NeurIPS 2020.
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
+        unbiased="in stage II, when the chains follow the posterior; stage I is biased",
+        latents="all",
+        decoder_evaluations="n + 1, and a backward over the states that count",
+        reference="Naesseth et al., NeurIPS 2020",
+    )
+
+    def move(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor) -> Trajectory:
+        """Conditional importance sampling."""
+        return conditional_importance(model, batch, posterior, initial, self.particles)
+
+    def weigh(self, trajectory: Trajectory) -> Tensor:
+        """The normalised weights of the state and the proposals."""
+        return trajectory.log_weights.softmax(0)

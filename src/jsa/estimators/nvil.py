@@ -1,0 +1,125 @@
+"""Neural variational inference and learning."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from jsa.estimators.base import Description, Estimator, at_least
+from jsa.latent import LatentSpace
+from jsa.model import LatentVariableModel, LayeredJoint, Posterior, log_joint, log_prob, refuse_non_finite
+from jsa.posteriors import LayeredPosterior
+from jsa.types import Batch, Estimate
+
+
+class NVIL(Estimator):
+    r"""REINFORCE with baselines from the input, centring, variance normalisation and a signal for each layer.
+
+    .. math:: \frac{f_i - C_i(x, h_{<i}) - c_i}{\max(1, \sqrt{v_i})} \nabla_\phi \log q(h_i | x, h_{<i})
+
+    for each layer i: the signal f_i leaves out the terms that were fixed before layer i is drawn, c_i and v_i are
+    exponential means of the signal less C_i and of its variance, and the network C_i learns by least squares to predict
+    the centred signal. Dividing rescales a layer's gradient: it is unbiased up to that scale. A model or posterior that
+    does not tell its layers apart is taken as one layer.
+
+    Args:
+        latent: What a state is made of: ``model.latent``.
+        inputs: The width of an observation together with its context.
+        particles: The number n of draws a row.
+        hidden: The width of the hidden layer of the baseline networks.
+        decay: The decay of the exponential means.
+        normalise: Whether to divide by the standard deviation.
+
+    References:
+        Mnih and Gregor, Neural variational inference and learning in belief networks, ICML 2014.
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="ELBO",
+        unbiased="yes, up to a scale for each layer",
+        latents="all",
+        decoder_evaluations="n",
+        reference="Mnih & Gregor, ICML 2014",
+    )
+    centres: Tensor
+    variances: Tensor
+
+    def __init__(
+        self,
+        latent: LatentSpace,
+        inputs: int,
+        particles: int = 1,
+        hidden: int = 100,
+        decay: float = 0.8,
+        normalise: bool = True,
+    ) -> None:
+        super().__init__()
+        self.particles = at_least(particles, 1, "NVIL")
+        self.decay = decay
+        self.normalise = normalise
+        self.baselines = nn.ModuleList(
+            nn.Sequential(nn.Linear(inputs + where.start, hidden), nn.Tanh(), nn.Linear(hidden, 1))
+            for where in latent.slices
+        )
+        self._starts = [where.start for where in latent.slices]
+        self.register_buffer("centres", torch.zeros(len(latent.layers)))
+        self.register_buffer("variances", torch.ones(len(latent.layers)))
+
+    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
+        """Draws, and gives each layer the part of the signal that its draw can change."""
+        posterior = model.posterior(batch)
+        h = posterior.sample((self.particles,))
+        joints, inferences = _terms(model, batch, posterior, h)
+        joint, inference = torch.stack(joints).sum(0), torch.stack(inferences).sum(0)
+        log_weights = (joint - inference).detach()
+        refuse_non_finite(batch, joint.detach(), inference.detach(), log_weights)
+        gain = joint.mean()
+        for layer, signal in enumerate(_signals(joints, inferences)):
+            predicted = self._baseline(layer, batch, h)
+            centred = signal - predicted.detach()
+            advantage = centred - self.centres[layer]
+            if self.normalise:
+                advantage = advantage / self.variances[layer].sqrt().clamp_min(1)
+            gain = gain + (advantage * inferences[layer]).mean()
+            gain = gain - (signal - self.centres[layer] - predicted).square().mean()
+            if self.training:
+                self._follow(layer, centred)
+        return Estimate(-gain, log_weights.mean(), log_weights, {})
+
+    def _baseline(self, layer: int, batch: Batch, h: Tensor) -> Float[Tensor, "samples batch"]:
+        """The prediction from all that is known before the layer is drawn."""
+        known = batch.x if batch.context is None else torch.cat([batch.x, batch.context], dim=-1)
+        known = torch.cat([known.expand(*h.shape[:-1], -1), h[..., : self._starts[layer]]], dim=-1)
+        prediction: Tensor = self.baselines[layer](known)
+        return prediction.squeeze(-1)
+
+    def _follow(self, layer: int, centred: Tensor) -> None:
+        """Moves the exponential means; the new ones serve from the next step on, so that no draw centres itself."""
+        mean, variance = centred.mean(), centred.var(correction=0)
+        self.centres[layer].lerp_(mean.to(self.centres.dtype), 1 - self.decay)
+        self.variances[layer].lerp_(variance.to(self.variances.dtype), 1 - self.decay)
+
+
+def _terms(
+    model: LatentVariableModel, batch: Batch, posterior: Posterior, h: Tensor
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The terms of log p and of log q by layer, or each as one where the layers cannot be told apart."""
+    if isinstance(model, LayeredJoint) and isinstance(posterior, LayeredPosterior):
+        return model.log_joint_terms(batch, h), posterior.layer_log_probs(h)
+    joint = log_joint(model, batch, h)
+    return [joint, torch.zeros_like(joint)], [log_prob(posterior, h)]
+
+
+def _signals(joints: list[Tensor], inferences: list[Tensor]) -> list[Tensor]:
+    """For each layer, what of log p - log q is still open when it is drawn.
+
+    Term i of log p is fixed with layer i, and the last one, the prior's, with the last layer.
+    """
+    *by_layer, prior = joints
+    still_open = [(joint - inference).detach() for joint, inference in zip(by_layer, inferences, strict=True)]
+    still_open[-1] = still_open[-1] + prior.detach()
+    return list(accumulate(reversed(still_open)))[::-1]

@@ -1,0 +1,65 @@
+"""REINFORCE, the score-function estimator of the ELBO's gradient."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from jsa.estimators.base import Description, Estimator, at_least
+from jsa.estimators.score import score_samples
+from jsa.model import LatentVariableModel
+from jsa.types import Batch, Estimate
+
+
+class Reinforce(Estimator):
+    r"""REINFORCE: the learning signal times the score.
+
+    .. math:: \frac1n \sum_k (f_k - b) \nabla_\phi \log q(h_k | x) + \nabla_\theta \log p(x, h_k), \quad
+              f_k = \log p(x, h_k) - \log q(h_k | x)
+
+    The baseline b may not depend on the draws of this step: the running one is the exponential mean of earlier signals.
+
+    Args:
+        particles: The number n of draws a row.
+        baseline: ``none``, or ``running``.
+        decay: The decay of the running mean.
+
+    References:
+        Williams, Simple statistical gradient-following algorithms for connectionist reinforcement learning, Machine
+        Learning 8 (1992).
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="ELBO",
+        unbiased="yes",
+        latents="all",
+        decoder_evaluations="n",
+        reference="Williams, Machine Learning 1992",
+    )
+    running_signal: Tensor
+    steps: Tensor
+
+    def __init__(self, particles: int = 1, baseline: Literal["none", "running"] = "none", decay: float = 0.9) -> None:
+        super().__init__()
+        self.particles = at_least(particles, 1, "REINFORCE")
+        self.baseline = baseline
+        self.decay = decay
+        self.register_buffer("running_signal", torch.zeros(()))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
+        """Draws, and weighs each score by its centred signal."""
+        draws = score_samples(model, batch, self.particles)
+        signal = draws.log_weights
+        centred = signal
+        if self.baseline == "running":
+            # The mean of no earlier signal is no baseline: the division corrects the zero at which it began.
+            correction = 1 - self.decay ** self.steps.clamp_min(1).to(signal.dtype)
+            centred = signal - torch.where(self.steps > 0, self.running_signal / correction, 0.0)
+            if self.training:
+                self.running_signal.lerp_(signal.mean().to(self.running_signal.dtype), 1 - self.decay)
+                self.steps += 1
+        loss = -(centred * draws.log_inference + draws.log_joint).mean()
+        return Estimate(loss, signal.mean(), signal, {})

@@ -1,0 +1,74 @@
+"""Reweighted wake-sleep."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jsa.errors import UsageError
+from jsa.estimators.base import Description, Estimator, at_least
+from jsa.estimators.weighted import weighted_loss
+from jsa.model import Generative, LatentVariableModel, log_prob, log_weights
+from jsa.types import Batch, Estimate
+from jsa.weights import effective_sample_size, log_mean_weight
+
+
+class ReweightedWakeSleep(Estimator):
+    r"""RWS: importance-weighted gradients for the model and for the inference model.
+
+    .. math:: \sum_k \bar w_k \nabla \left[ \log p_\theta(x, h_k) + \log q_\phi(h_k | x) \right],
+              \quad h_k \sim q(h | x)
+
+    is the wake phase, for theta and for phi. In the sleep phase q learns from what the model dreams, log q(h | x) for
+    (x, h) from p; ``sleep`` is its share in the gradient of phi.
+
+    Args:
+        particles: The number n of draws a row.
+        sleep: The share of the sleep phase in the gradient of phi: 0 is the paper's setting, 1 is sleep alone.
+
+    References:
+        Bornschein and Bengio, Reweighted wake-sleep, ICLR 2015;
+        Le, Kosiorek, Siddharth, Teh and Wood, Revisiting reweighted wake-sleep, UAI 2019.
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="multi-sample bound for theta, KL(p(h|x) || q(h|x)) for phi",
+        unbiased="for theta; the wake phase of phi has a bias of order 1/n, sleep is unbiased under the model's own x",
+        latents="all",
+        decoder_evaluations="n, and a backward over the states that count",
+        reference="Bornschein & Bengio, ICLR 2015; Le et al., UAI 2019",
+    )
+
+    def __init__(self, particles: int = 2, sleep: float = 0.0) -> None:
+        super().__init__()
+        self.particles = at_least(particles, 1, "RWS")
+        if not 0 <= sleep <= 1:
+            raise UsageError(f"the share of the sleep phase lies between 0 and 1, not {sleep}")
+        self.sleep = sleep
+
+    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
+        """Draws, weighs, and dreams where asked to."""
+        posterior = model.posterior(batch)
+        h = posterior.sample((self.particles,))
+        weights = log_weights(model, batch, posterior, h)
+        loss = weighted_loss(model, batch, posterior, h, weights.softmax(0), 1 - self.sleep)
+        if self.sleep:
+            loss = loss + self.sleep * _dream_loss(model, batch)
+        diagnostics = {"effective_sample_size": effective_sample_size(weights).mean()}
+        return Estimate(loss, log_mean_weight(weights).mean(), weights, diagnostics)
+
+
+def _dream_loss(model: LatentVariableModel, batch: Batch) -> Float[Tensor, ""]:
+    """Minus the mean of log q(h | x) over as many draws of (x, h) from the model as the batch has rows."""
+    if not isinstance(model, Generative):
+        raise UsageError(
+            f"the sleep phase draws from the model, and {type(model).__name__} cannot be drawn from: give it "
+            "sample_latent and observation, or use sleep=0"
+        )
+    with torch.no_grad():
+        h = model.sample_latent((len(batch),)) if batch.context is None else model.sample_latent((), batch.context)
+        x = model.observation(h, batch.context).sample()
+    return -log_prob(model.posterior(Batch(x, batch.index, batch.context)), h).mean()

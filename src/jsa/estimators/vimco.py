@@ -1,0 +1,49 @@
+"""VIMCO: the gradient of the multi-sample bound with a leave-one-out baseline."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jsa.estimators.base import Description, Estimator, at_least
+from jsa.estimators.score import score_samples
+from jsa.model import LatentVariableModel
+from jsa.types import Batch, Estimate
+from jsa.weights import leave_one_out_bounds, log_mean_weight
+
+
+class VIMCO(Estimator):
+    r"""Variational inference for Monte Carlo objectives.
+
+    .. math:: \sum_k (L - L_{-k} - \bar w_k) \nabla_\phi \log q(h_k | x) + \bar w_k \nabla_\theta \log p(x, h_k)
+
+    where L is the log of the mean weight, L_{-k} the same with f_k replaced by the mean of the others, and
+    w-bar the normalised weights. The term in w-bar comes from the derivative of L itself.
+
+    Args:
+        particles: The number n of draws a row, at least 2.
+
+    References:
+        Mnih and Rezende, Variational inference for Monte Carlo objectives, ICML 2016.
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="multi-sample bound",
+        unbiased="yes",
+        latents="all",
+        decoder_evaluations="n",
+        reference="Mnih & Rezende, ICML 2016",
+    )
+
+    def __init__(self, particles: int = 2) -> None:
+        super().__init__()
+        self.particles = at_least(particles, 2, "VIMCO")
+
+    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
+        """Draws, and weighs each score by what its draw adds to the bound."""
+        draws = score_samples(model, batch, self.particles)
+        weights = draws.log_weights
+        bound = log_mean_weight(weights)
+        gain = bound - leave_one_out_bounds(weights)
+        normalised = weights.softmax(0)
+        surrogate = (gain - normalised) * draws.log_inference + normalised * draws.log_joint
+        return Estimate(-surrogate.sum(0).mean(), bound.mean(), weights, {})
