@@ -20,6 +20,8 @@ def to_record(value: object) -> Any:
     """What JSON can hold of a configuration."""
     if dataclasses.is_dataclass(value):
         return {field.name: to_record(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): to_record(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
         return [to_record(item) for item in value]
     return str(value) if isinstance(value, Path) else value

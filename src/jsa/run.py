@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from jsa.assembly import Model, load_splits, make_estimator, make_model
 from jsa.configuration import TrainConfig
-from jsa.data import Splits, batches_in_epoch
+from jsa.data import Dataset, Splits, batches_in_epoch
 from jsa.errors import UsageError
 from jsa.estimators.build import check_options, estimator_class
 from jsa.evaluation.likelihood import Likelihood, Progress, likelihood
@@ -56,6 +56,7 @@ def run(config: TrainConfig, out: Path | None = None) -> Outcome:
     check_rows_stay(config, method, splits.train.rows_change)
     model = make_model(config, splits)
     path = out or unused(Path("runs") / f"{Path(splits.name).stem}-{config.model}-{config.estimator}-seed{config.seed}")
+    try_method(config, model, splits.train)
     folder = RunFolder(path)
     estimator = make_estimator(config, model, splits.train, folder)
     folder.begin(config)
@@ -90,6 +91,14 @@ def prepare_machine(config: TrainConfig) -> None:
     except (RuntimeError, AssertionError) as error:
         sentence = str(error).splitlines()[0]
         raise UsageError(f"the device {config.machine.device} cannot be used here ({sentence})") from error
+
+
+def try_method(config: TrainConfig, model: Model, rows: Dataset) -> None:
+    """One estimate of two rows, thrown away: what a method refuses, it refuses before anything is written."""
+    small = replace(config, machine=replace(config.machine, mapped_chains=False))
+    batch = rows.batch(torch.arange(min(2, len(rows))))
+    with torch.random.fork_rng():
+        make_estimator(small, model, rows, RunFolder(Path())).eval()(model, batch)
 
 
 def draw(model: Model, splits: Splits, folder: RunFolder, seed: int) -> None:

@@ -109,7 +109,9 @@ def test_encode_writes_one_code_a_row_in_order(run_folder: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("estimator", sorted(ESTIMATORS))
 def test_every_method_trains(table: Path, tmp_path: Path, estimator: str) -> None:
-    flags = ["--model", "two-layers", "--latents", "3", "2", "--estimator", estimator, "--threads", "1"]
+    bits = ["--model", "two-layers", "--latents", "3", "2"]
+    classes = ["--model", "categorical", "--latents", "2", "--latent-classes", "3", "--hidden", "4"]
+    flags = [*(classes if estimator == "arsm" else bits), "--estimator", estimator, "--threads", "1"]
     sizes = ["--epochs", "2", "--test-samples", "20", "--validation-samples", "10"]
     assert main(["train", "--data", str(table), *flags, *sizes, "--out", str(tmp_path / "run")]) == 0
 
@@ -136,6 +138,21 @@ def test_every_kind_of_model_trains_samples_and_encodes(tmp_path: Path, flags: l
     assert main(["sample", str(out), "--count", "3", "--out", str(tmp_path / "s.npz")]) == 0
     assert main(["encode", str(out)]) == 0
     assert main(["evaluate", str(out), "--samples", "10", "--checkpoint", "last", "--split", "valid"]) == 0
+
+
+def test_variance_compares_methods(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = tmp_path / "variance.json"
+    sizes = ["--draws", "20", "--rows", "10", "--moves", "20", "--threads", "1", "--json", str(figures)]
+    assert main(["variance", str(run_folder), "--estimators", "jsa", "msc", "vimco", *sizes]) == 0
+    record = json.loads(figures.read_text())["estimators"]
+    assert set(record) == {"jsa", "msc", "vimco"}
+    assert set(record["jsa"]["squared_bias"]) == {"theta", "phi"}
+    assert record["vimco"]["squared_bias"] == {}
+    assert record["vimco"]["decoder_evaluations"] == 2
+    shown = capsys.readouterr().out
+    assert "vimco" in shown
+    assert main(["variance", str(run_folder), "--estimators", "vimko"]) == 2
+    assert "did you mean 'vimco'?" in capsys.readouterr().err
 
 
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:

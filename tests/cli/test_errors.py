@@ -47,6 +47,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             2,
             "at least 2 particles",
         ),
+        (["train", "--estimator", "arsm", "--data", "../tables/good.npy"], 2, "arm"),
+        (["train", "--estimator", "arm", "--model", "categorical", "--data", "../tables/good.npy"], 2, "arsm"),
         (["train", "--model", "nonlinaer"], 2, "did you mean 'nonlinear'?"),
         (["train", "--estimator", "jas"], 2, "did you mean 'jsa'?"),
         (["train", "--data", "mnist-sttic"], 2, "did you mean 'mnist-static'?"),

@@ -92,14 +92,14 @@ def test_a_batch_of_one(name: str) -> None:
     assert estimate.loss.isfinite()
 
 
-TWO_PARTICLES = {"rloo", "vimco", "arms"}
-NO_PARTICLES = {"enumeration"}
+TWO_PARTICLES = {"rloo", "vimco", "arm", "disarm", "arms"}
+NO_PARTICLES = {"enumeration", "arsm"}
 
 
 def test_one_particle_or_a_sentence(name: str) -> None:
     example = example_for(name)
     if name in TWO_PARTICLES | NO_PARTICLES:
-        sentence = "at least 2 particles" if name in TWO_PARTICLES else "takes no option particles"
+        sentence = "at least 2" if name in TWO_PARTICLES else "takes no option particles"
         with pytest.raises(UsageError, match=sentence):
             built(name, example.model, example.batch, particles=1)
     else:

@@ -13,6 +13,7 @@ COMMANDS = {
     "evaluate": "the likelihood of a trained model, with its errors",
     "sample": "draw from a trained model",
     "encode": "the latent codes of a dataset",
+    "variance": "how noisy the gradients of methods are at a trained model",
     "data": "fetch the published data that is not embedded",
     "list": "the datasets, models and estimators",
 }

@@ -1,6 +1,10 @@
 """The methods, one a file. ``ESTIMATORS`` maps the names of the command line to the classes."""
 
+from jsa.estimators.arm import ARM
+from jsa.estimators.arms import ARMS
+from jsa.estimators.arsm import ARSM
 from jsa.estimators.base import Description, Estimator
+from jsa.estimators.disarm import DisARM
 from jsa.estimators.enumeration import Enumeration
 from jsa.estimators.hybrid import Hybrid
 from jsa.estimators.joint_stochastic_approximation import JSA
@@ -23,15 +27,23 @@ ESTIMATORS: dict[str, type[Estimator]] = {
     "rloo": LeaveOneOut,
     "nvil": NVIL,
     "vimco": VIMCO,
+    "arm": ARM,
+    "disarm": DisARM,
+    "arms": ARMS,
+    "arsm": ARSM,
     "enumeration": Enumeration,
 }
 
 __all__ = [
+    "ARM",
+    "ARMS",
+    "ARSM",
     "ESTIMATORS",
     "JSA",
     "NVIL",
     "VIMCO",
     "Description",
+    "DisARM",
     "Enumeration",
     "Estimator",
     "Hybrid",

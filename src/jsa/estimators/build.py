@@ -21,15 +21,19 @@ def estimator_class(name: str) -> type[Estimator]:
     return ESTIMATORS[name]
 
 
+def option_names(name: str) -> list[str]:
+    """The options that a user can choose of the method of this name."""
+    taken = inspect.signature(estimator_class(name)).parameters
+    return sorted(set(taken) - {"latent", "inputs", "rows", "stage", "cache_folder", "device"})
+
+
 def check_options(name: str, options: Mapping[str, object]) -> None:
     """Refuses an option that the method of this name does not take."""
-    taken = inspect.signature(estimator_class(name)).parameters
+    own = option_names(name)
     for option in options:
-        if option not in taken:
-            own = sorted(set(taken) - {"latent", "inputs", "rows", "stage", "cache_folder", "device"})
-            raise UsageError(
-                f"the method {name} takes no option {option}: its options are {', '.join(own) if own else 'none'}"
-            )
+        if option not in own:
+            known = ", ".join(own) if own else "none"
+            raise UsageError(f"the method {name} takes no option {option}: its options are {known}")
 
 
 def build_estimator(

@@ -1,0 +1,267 @@
+"""How noisy the gradients of estimators are, on one fixed batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from jsa.errors import UsageError
+from jsa.estimators import Enumeration, Estimator, PersistentEstimator, Stage
+from jsa.estimators.weighted import weighted_loss
+from jsa.evaluation.likelihood import Progress
+from jsa.latent import ENUMERATION_LIMIT
+from jsa.model import LatentVariableModel, LayeredJoint
+from jsa.samplers import metropolis_independence
+from jsa.types import Batch
+
+GROUPS = 10
+"""The draws are divided into so many groups, whose spread gives the interval."""
+
+MOVES_AT_ONCE = 20
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The summed variance of the gradient of one set of parameters.
+
+    Attributes:
+        log_variance: The logarithm of the sum over parameters of the variance of one draw.
+        low, high: An interval of 95 % for it, from the spread over groups of draws.
+    """
+
+    log_variance: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class GradientReport:
+    """The noise of one estimator on one batch, for theta and for phi.
+
+    Attributes:
+        given_state: The variance of a draw; for chains, with the chains' states held fixed (the paper's figure).
+        total: For chains, the variance with the states redrawn by a long chain before each draw; otherwise the same.
+        squared_bias: For chains, the squared distance of the mean gradient from the posterior's, less its noise.
+        decoder_evaluations: States a row that a draw passed through the decoder.
+    """
+
+    given_state: Mapping[str, Variance]
+    total: Mapping[str, Variance]
+    squared_bias: Mapping[str, float]
+    decoder_evaluations: float
+
+
+class Moments:
+    """Mean and variance of vectors that come one by one, by Welford's recursion: never more than three of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean: Tensor | float = 0.0
+        self._squares: Tensor | float = 0.0
+
+    def add(self, vector: Tensor) -> None:
+        """Takes one more vector."""
+        self.count += 1
+        deviation = vector - self.mean
+        self.mean = self.mean + deviation / self.count
+        self._squares = self._squares + deviation * (vector - self.mean)
+
+    def merge(self, other: Moments) -> None:
+        """Takes all vectors that another one has seen."""
+        total = self.count + other.count
+        deviation = other.mean - self.mean
+        self._squares = self._squares + other._squares + deviation**2 * (self.count * other.count / total)
+        self.mean = self.mean + deviation * (other.count / total)
+        self.count = total
+
+    @property
+    def summed_variance(self) -> float:
+        """The sum over components of the variance."""
+        return float(torch.as_tensor(self._squares).sum()) / (self.count - 1)
+
+
+def gradient_report(
+    model: LatentVariableModel,
+    estimator: Estimator,
+    batch: Batch,
+    draws: int = 1000,
+    *,
+    moves: int = 100,
+    reference: Mapping[str, Tensor] | None = None,
+    progress: Progress | None = None,
+) -> GradientReport:
+    """Measures the variance of an estimator's gradient on one batch, streaming.
+
+    A frozen chain has no variance given its state, so a verdict needs the total variance and the bias.
+
+    Args:
+        model: The model, whose parameters stay as they are.
+        estimator: The estimator. Its chains, if any, start from where they stand, or from q where they do not exist.
+        batch: The batch.
+        draws: The number of gradients.
+        moves: For chains: the Metropolis moves that redraw the states before each draw of the total variance.
+        reference: For chains: the posterior's gradient, from ``posterior_gradient``; no bias is given without it.
+        progress: Called with 1 after each draw.
+
+    References:
+        Ou and Song, UAI 2020, figure on gradient variance.
+    """
+    if draws < 2 * GROUPS:
+        raise UsageError(f"a variance with an interval needs at least {2 * GROUPS} draws, not {draws}")
+    groups = parameter_groups(model, batch)
+    with _frozen_estimator(estimator), _counting(model) as counter:
+        if isinstance(estimator, PersistentEstimator):
+            estimator.stage = Stage.PERSISTENT
+            _move_chains(model, estimator, batch, moves)
+        counter.states = 0
+        given_state, _ = _variances(model, estimator, batch, groups, draws, 0, progress)
+        evaluations = counter.states / (draws * len(batch))
+        if not isinstance(estimator, PersistentEstimator):
+            return GradientReport(given_state, given_state, {}, evaluations)
+        total, means = _variances(model, estimator, batch, groups, draws, moves, progress)
+    bias = {}
+    for name, mean in means.items() if reference is not None else ():
+        assert reference is not None
+        noise = math.exp(total[name].log_variance) / draws
+        bias[name] = max(0.0, float((mean - reference[name]).square().sum()) - noise)
+    return GradientReport(given_state, total, bias, evaluations)
+
+
+def posterior_gradient(
+    model: LatentVariableModel, batch: Batch, moves: int = 20_000, burn_in: int = 1_000
+) -> dict[str, Tensor]:
+    """The gradient that methods with chains aim at: enumerated where that is possible, else from long chains.
+
+    Args:
+        model: The model.
+        batch: The batch.
+        moves: The Metropolis moves of each row's long chain.
+        burn_in: How many of them come before the average.
+    """
+    groups = parameter_groups(model, batch)
+    if model.latent.states <= min(ENUMERATION_LIMIT, 4096):
+        return _gradient(Enumeration()(model, batch).loss, groups)
+    posterior = model.posterior(batch)
+    state = posterior.sample((1,))[0]
+    for _ in range(0, burn_in, MOVES_AT_ONCE):
+        state = metropolis_independence(model, batch, posterior, state, MOVES_AT_ONCE).last
+    total: dict[str, Tensor] = {}
+    rounds = max(1, (moves - burn_in) // MOVES_AT_ONCE)
+    for _ in range(rounds):
+        trajectory = metropolis_independence(model, batch, posterior, state, MOVES_AT_ONCE)
+        state = trajectory.last
+        weights = trajectory.multiplicities.to(state.dtype) / MOVES_AT_ONCE
+        loss = weighted_loss(model, batch, model.posterior(batch), trajectory.candidates, weights)
+        for name, gradient in _gradient(loss, groups).items():
+            total[name] = total.get(name, torch.zeros_like(gradient)) + gradient / rounds
+    return total
+
+
+def parameter_groups(model: LatentVariableModel, batch: Batch) -> dict[str, list[nn.Parameter]]:
+    """The parameters of the model, theta, and those of the inference model, phi: the ones that log q depends on."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    posterior = model.posterior(batch)
+    with torch.enable_grad():
+        log_inference = posterior.log_prob(posterior.sample((1,))).sum()
+    reached = torch.autograd.grad(log_inference, parameters, allow_unused=True)
+    phi = [parameter for parameter, gradient in zip(parameters, reached, strict=True) if gradient is not None]
+    known = {id(parameter) for parameter in phi}
+    return {"theta": [parameter for parameter in parameters if id(parameter) not in known], "phi": phi}
+
+
+def _variances(
+    model: LatentVariableModel,
+    estimator: Estimator,
+    batch: Batch,
+    groups: Mapping[str, Sequence[nn.Parameter]],
+    draws: int,
+    moves: int,
+    progress: Progress | None,
+) -> tuple[dict[str, Variance], dict[str, Tensor]]:
+    """The variance of each set of parameters, and the mean gradients."""
+    everything = {name: Moments() for name in groups}
+    by_group: dict[str, list[float]] = {name: [] for name in groups}
+    for size in (len(part) for part in torch.arange(draws).tensor_split(GROUPS)):
+        group = {name: Moments() for name in groups}
+        for _ in range(size):
+            if moves and isinstance(estimator, PersistentEstimator):
+                _move_chains(model, estimator, batch, moves)
+            for name, gradient in _gradient(estimator(model, batch).loss, groups).items():
+                group[name].add(gradient)
+            if progress is not None:
+                progress(1)
+        for name in groups:
+            by_group[name].append(group[name].summed_variance)
+            everything[name].merge(group[name])
+    variances = {name: _interval(everything[name].summed_variance, by_group[name]) for name in groups}
+    return variances, {name: torch.as_tensor(everything[name].mean) for name in groups}
+
+
+def _interval(variance: float, by_group: Sequence[float]) -> Variance:
+    if variance <= 0:
+        return Variance(-math.inf, -math.inf, -math.inf)
+    spread = float(torch.tensor(by_group, dtype=torch.float64).std()) / math.sqrt(len(by_group))
+    half = 2.262 * spread / variance  # Student's quantile for nine degrees of freedom
+    return Variance(math.log(variance), math.log(variance) - half, math.log(variance) + half)
+
+
+def _gradient(loss: Tensor, groups: Mapping[str, Sequence[nn.Parameter]]) -> dict[str, Tensor]:
+    """The gradient as one vector for each set of parameters."""
+    flat = [parameter for parameters in groups.values() for parameter in parameters]
+    found = iter(torch.autograd.grad(loss, flat, allow_unused=True))
+    vectors = {}
+    for name, parameters in groups.items():
+        parts = [
+            torch.zeros_like(parameter) if gradient is None else gradient
+            for parameter, gradient in zip(parameters, found, strict=False)
+        ]
+        vectors[name] = torch.cat([part.flatten() for part in parts]).double()
+    return vectors
+
+
+@torch.no_grad()
+def _move_chains(model: LatentVariableModel, estimator: PersistentEstimator, batch: Batch, moves: int) -> None:
+    posterior = model.posterior(batch)
+    state = estimator.initial_states(batch, posterior)
+    for _ in range(0, moves, MOVES_AT_ONCE):
+        state = metropolis_independence(model, batch, posterior, state, min(moves, MOVES_AT_ONCE)).last
+    estimator.cache.write(batch.index, state, torch.ones(len(batch), dtype=torch.bool, device=state.device))
+
+
+@contextmanager
+def _frozen_estimator(estimator: Estimator) -> Iterator[None]:
+    """Evaluation mode: no running mean moves and no chain is written by a draw."""
+    was_training = estimator.training
+    estimator.eval()
+    try:
+        yield
+    finally:
+        estimator.train(was_training)
+
+
+@dataclass
+class _Counter:
+    states: int = 0
+
+
+@contextmanager
+def _counting(model: LatentVariableModel) -> Iterator[_Counter]:
+    """Counts the states that pass through the joint density, by whichever of its methods the others call."""
+    counter = _Counter()
+    name = "log_joint_terms" if isinstance(model, LayeredJoint) else "log_joint"
+    original = getattr(model, name)
+
+    def counted(batch: Batch, h: Tensor) -> object:
+        counter.states += h.shape[:-1].numel()
+        return original(batch, h)
+
+    setattr(model, name, counted)
+    try:
+        yield counter
+    finally:
+        delattr(model, name)

@@ -1,0 +1,130 @@
+"""The noise of gradients, against what is known exactly."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from jsa import JSA, Batch, LatentVariableModel
+from jsa.errors import UsageError
+from jsa.estimators import Enumeration, Hybrid, LeaveOneOut, Reinforce
+from jsa.evaluation.gradient_variance import Moments, gradient_report, parameter_groups, posterior_gradient
+from small_models import Example, enumerated, exact_gradients, one_layer
+
+
+def test_streamed_moments_are_those_of_all_vectors() -> None:
+    vectors = torch.randn(50, 7, dtype=torch.float64) * torch.arange(1, 8) + 3
+    whole, parts = Moments(), [Moments(), Moments()]
+    for number, vector in enumerate(vectors):
+        parts[number >= 20].add(vector)
+    for part in parts:
+        whole.merge(part)
+    assert whole.summed_variance == pytest.approx(float(vectors.var(0).sum()), rel=1e-12)
+    assert torch.allclose(torch.as_tensor(whole.mean), vectors.mean(0))
+
+
+def test_theta_and_phi_are_told_apart(example: Example) -> None:
+    groups = parameter_groups(example.model, example.batch)
+    names = {id(parameter): name for name, parameter in example.model.named_parameters()}
+    assert all("inference" in names[id(parameter)] for parameter in groups["phi"])
+    assert not any("inference" in names[id(parameter)] for parameter in groups["theta"])
+    assert sum(map(len, groups.values())) == len(names)
+
+
+def exact_variance(model: LatentVariableModel, batch: Batch) -> dict[str, float]:
+    """The summed variance of REINFORCE with one draw and one row, over all draws."""
+    groups = parameter_groups(model, batch)
+    exact = enumerated(model, batch)
+    vectors: dict[str, list[torch.Tensor]] = {name: [] for name in groups}
+    for state in range(len(exact.states)):
+        signal = exact.log_weights[state, 0]
+        loss = -(signal * exact.log_inference[state, 0] + exact.log_joint[state, 0])
+        for name, parameters in groups.items():
+            parts = torch.autograd.grad(loss, parameters, retain_graph=True)
+            vectors[name].append(torch.cat([part.flatten() for part in parts]))
+    probability = exact.inference[:, :1]
+    found = {}
+    for name, rows in vectors.items():
+        table = torch.stack(rows)
+        mean = (probability * table).sum(0)
+        found[name] = float((probability * (table - mean).square()).sum())
+    return found
+
+
+def test_the_variance_of_reinforce_is_the_enumerated_one() -> None:
+    example = one_layer()
+    batch = example.batch.take(torch.tensor([0]))
+    report = gradient_report(example.model, Reinforce(particles=1), batch, draws=2000)
+    for name, variance in exact_variance(example.model, batch).items():
+        found = report.given_state[name]
+        assert found.low - 0.1 < math.log(variance) < found.high + 0.1
+        assert found.high - found.low < 0.6
+    assert report.total == report.given_state
+    assert report.decoder_evaluations == 1
+
+
+def test_an_exact_gradient_has_no_variance() -> None:
+    example = one_layer()
+    report = gradient_report(example.model, Enumeration(), example.batch, draws=20)
+    assert report.given_state["phi"].log_variance < -60
+
+
+def test_a_frozen_chain_has_variance_in_total_only() -> None:
+    """Proposals of almost no weight: given its state a chain hardly moves, and its states still differ."""
+    example = one_layer()
+    with torch.no_grad():
+        # An inference model that proposes almost always the same unlikely state.
+        example.model.inference[0].network.layers[-1].bias.copy_(torch.tensor([40.0, -40.0, 40.0]))
+    estimator = JSA(example.model.latent, rows=3, particles=1)
+    report = gradient_report(example.model, estimator, example.batch, draws=40, moves=20)
+    assert report.given_state["theta"].log_variance <= report.total["theta"].log_variance
+
+
+@pytest.mark.parametrize("kind", [JSA, Hybrid])
+def test_chains_at_the_posterior_have_no_bias(kind: type[JSA]) -> None:
+    example = one_layer()
+    reference = posterior_gradient(example.model, example.batch)
+    exact = exact_gradients(example.model, example.batch)
+    groups = parameter_groups(example.model, example.batch)
+    names = {id(parameter): name for name, parameter in example.model.named_parameters()}
+    for group, parameters in groups.items():
+        expected = torch.cat([exact[names[id(parameter)]].flatten() for parameter in parameters])
+        assert torch.allclose(reference[group], expected)
+    estimator = kind(example.model.latent, 3, 3)
+    report = gradient_report(example.model, estimator, example.batch, draws=400, moves=20, reference=reference)
+    for group, squared in report.squared_bias.items():
+        assert squared < 0.02 * float(reference[group].square().sum())
+    wrong = {group: gradient + 1 for group, gradient in reference.items()}
+    shifted = gradient_report(example.model, estimator, example.batch, draws=100, moves=20, reference=wrong)
+    for group, gradient in reference.items():
+        assert shifted.squared_bias[group] == pytest.approx(len(gradient), rel=0.5)
+
+
+def test_long_chains_give_the_enumerated_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = one_layer()
+    exact = posterior_gradient(example.model, example.batch)
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.ENUMERATION_LIMIT", 1)
+    sampled = posterior_gradient(example.model, example.batch, moves=20_000)
+    for group in exact:
+        assert (sampled[group] - exact[group]).norm() < 0.1 * exact[group].norm()
+
+
+def test_measuring_changes_nothing() -> None:
+    example = one_layer()
+    before = {name: parameter.clone() for name, parameter in example.model.named_parameters()}
+    estimator = LeaveOneOut(2).train()
+    gradient_report(example.model, estimator, example.batch, draws=20)
+    assert estimator.training
+    assert "log_joint" not in vars(example.model)
+    assert "log_joint_terms" not in vars(example.model)
+    for name, parameter in example.model.named_parameters():
+        assert torch.equal(parameter, before[name])
+        assert parameter.grad is None
+
+
+def test_too_few_draws_are_refused() -> None:
+    example = one_layer()
+    with pytest.raises(UsageError, match="at least 20 draws"):
+        gradient_report(example.model, LeaveOneOut(2), example.batch, draws=10)
