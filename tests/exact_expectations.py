@@ -18,6 +18,7 @@ class FixedDraws(LatentVariableModel):
         super().__init__()
         self.model = model
         self.latent = model.latent
+        self.relaxable = model.relaxable
         self.draws: Tensor | None = None
 
     def log_joint(self, batch: Batch, h: Tensor) -> Tensor:

@@ -123,6 +123,8 @@ class MethodConfig:
 
     particles: int | None = None
     """Proposals or samples a row at a step."""
+    temperature: float | None = None
+    """Temperature of relaxed methods; where REBAR and RELAX start to learn theirs."""
     baseline: Literal["none", "running"] | None = None
     """Baseline of REINFORCE: none, or the running mean of the signal."""
     sleep: float | None = None
@@ -131,6 +133,8 @@ class MethodConfig:
     def __post_init__(self) -> None:
         if self.particles is not None and self.particles < 1:
             raise UsageError(f"particles is 1 or more, not {self.particles}")
+        if self.temperature is not None and not self.temperature > 0:
+            raise UsageError(f"a temperature is positive, not {self.temperature}")
 
     @property
     def given(self) -> dict[str, object]:

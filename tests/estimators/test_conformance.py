@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from conformance import antithetic, chains, score_function
+from conformance import antithetic, chains, relaxed, score_function
 from conformance.cases import Case, Make
 from exact_expectations import expected_gradients, largest_difference
 from gradient_checks import assert_sharp, gradient_draws, largest_score, limit, relative_error
 from jsa import PersistentEstimator
 from small_models import EXAMPLES, enumerated, repeated
 
-CASES: list[Case] = [*score_function.CASES, *antithetic.CASES, *chains.CASES]
+CASES: list[Case] = [*score_function.CASES, *relaxed.CASES, *antithetic.CASES, *chains.CASES]
 
 PROOFS = [pytest.param(case, name, id=f"{case.name}, {name}") for case in CASES for name in case.examples]
 TWINS = [

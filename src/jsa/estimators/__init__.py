@@ -4,17 +4,23 @@ from jsa.estimators.arm import ARM
 from jsa.estimators.arms import ARMS
 from jsa.estimators.arsm import ARSM
 from jsa.estimators.base import Description, Estimator
+from jsa.estimators.concrete import Concrete
 from jsa.estimators.disarm import DisARM
 from jsa.estimators.enumeration import Enumeration
+from jsa.estimators.gumbel_softmax import GumbelSoftmax
 from jsa.estimators.hybrid import Hybrid
 from jsa.estimators.joint_stochastic_approximation import JSA
 from jsa.estimators.leave_one_out import LeaveOneOut
 from jsa.estimators.markov_score_climbing import MarkovScoreClimbing
+from jsa.estimators.muprop import MuProp
 from jsa.estimators.nvil import NVIL
 from jsa.estimators.persistent import PersistentEstimator, Stage
 from jsa.estimators.rao_blackwell import RaoBlackwellJSA
+from jsa.estimators.rebar import Rebar
 from jsa.estimators.reinforce import Reinforce
+from jsa.estimators.relax import Relax
 from jsa.estimators.reweighted_wake_sleep import ReweightedWakeSleep
+from jsa.estimators.straight_through import StraightThrough
 from jsa.estimators.vimco import VIMCO
 
 ESTIMATORS: dict[str, type[Estimator]] = {
@@ -27,6 +33,12 @@ ESTIMATORS: dict[str, type[Estimator]] = {
     "rloo": LeaveOneOut,
     "nvil": NVIL,
     "vimco": VIMCO,
+    "concrete": Concrete,
+    "gumbel-softmax": GumbelSoftmax,
+    "st-gumbel-softmax": StraightThrough,
+    "rebar": Rebar,
+    "relax": Relax,
+    "muprop": MuProp,
     "arm": ARM,
     "disarm": DisARM,
     "arms": ARMS,
@@ -42,16 +54,22 @@ __all__ = [
     "JSA",
     "NVIL",
     "VIMCO",
+    "Concrete",
     "Description",
     "DisARM",
     "Enumeration",
     "Estimator",
+    "GumbelSoftmax",
     "Hybrid",
     "LeaveOneOut",
     "MarkovScoreClimbing",
+    "MuProp",
     "PersistentEstimator",
     "RaoBlackwellJSA",
+    "Rebar",
     "Reinforce",
+    "Relax",
     "ReweightedWakeSleep",
     "Stage",
+    "StraightThrough",
 ]

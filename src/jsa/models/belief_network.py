@@ -100,6 +100,12 @@ class BeliefNetwork(LatentVariableModel):
         terms = [conditional(above).log_prob(below) for conditional, below, above in below_and_above]
         return [*terms, self.prior.log_prob(layers[-1])]
 
+    def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorised]:
+        """p(h_1 | h_2), ..., p(h_L): the distribution of each layer given the one above, for relaxed methods."""
+        layers = [h[..., where] for where in self.latent.slices]
+        pairs = zip(list(self.generative)[1:], layers[1:], strict=True)
+        return [*(conditional(above) for conditional, above in pairs), self.prior]
+
     @torch.no_grad()
     def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Float[Tensor, "*samples width"]:
         """States from the top layer downwards."""

@@ -70,6 +70,10 @@ class StructuredPrediction(LatentVariableModel):
         prior: Factorised = self.prior(context)
         return self.observation(h, context).log_prob(batch.x) + prior.log_prob(h)
 
+    def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorised]:
+        """p(h | c), for relaxed methods."""
+        return [self.prior(_context(batch.context))]
+
     @torch.no_grad()
     def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Float[Tensor, "*samples width"]:
         """States from p(h | c), of shape (*shape, batch, width)."""

@@ -1,0 +1,199 @@
+"""REBAR: the score-function gradient with the relaxed objective as a control variate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from jsa.distributions import factorised
+from jsa.estimators.base import Description, Estimator, at_least
+from jsa.latent import LatentSpace
+from jsa.model import LatentVariableModel, log_joint, refuse_non_finite
+from jsa.posteriors import LayeredPosterior
+from jsa.relaxation import (
+    Discrete,
+    conditionally_perturbed,
+    discrete,
+    hard,
+    perturbed,
+    positive,
+    refuse_continuous,
+    relaxable_posterior,
+    relaxed,
+    relaxed_descendants,
+    uniforms_for,
+)
+from jsa.types import Batch, Estimate
+
+
+@dataclass(frozen=True)
+class HardDraw:
+    """States from q with what drew them.
+
+    Attributes:
+        posterior: q(h | x).
+        noise: The uniforms that drew the states, one for each number of the state vector.
+        second_noise: As many uniforms for the noise that is drawn anew given the states.
+        h: The states.
+        distributions: The distribution of each layer given the states before it, differentiable in phi.
+        log_inference: The log-probability of each layer's state, without gradient.
+    """
+
+    posterior: LayeredPosterior
+    noise: Float[Tensor, "samples batch width"]
+    second_noise: Float[Tensor, "samples batch width"]
+    h: Float[Tensor, "samples batch width"]
+    distributions: list[Discrete]
+    log_inference: list[Float[Tensor, "samples batch"]]
+
+
+class Rebar(Estimator):
+    r"""The score-function gradient less a relaxed control variate, whose mean is put back by reparameterisation.
+
+    For each layer i with logits l, perturbed logits z, the state b = hard(z), and z' drawn anew given b,
+
+    .. math:: \left(f(b) - \eta f_i(\sigma(z'/\tau))\right) \nabla_l \log q(b_i | b_{<i})
+              + \eta \nabla_l \left[f_i(\sigma(z/\tau)) - f_i(\sigma(z'/\tau))\right]
+
+    where f = log p(x, h) - log q(h | x), and f_i(y) is f at the states before the layer, y in the layer, and relaxed
+    descendants of these that are drawn with noise common to both terms. Relaxing all layers at once instead is biased:
+    the logits of a deeper layer jump with the state of this one, which no pathwise derivative sees. Theta gets
+    grad log p(x, b) alone.
+
+    The scale eta and the temperature tau of each layer are parameters, as logarithms; they descend the squared norm of
+    this gradient, that is its variance, in the same ``backward``. The gradient is formed here, and phi receives it
+    through the logits: nothing else of the control variate reaches theta or phi.
+
+    Args:
+        latent: What a state is made of: ``model.latent``.
+        particles: The number n of draws a row.
+        temperature: The temperature at the start.
+        scale: The scale eta at the start.
+
+    References:
+        Tucker, Mnih, Maddison, Lawson and Sohl-Dickstein, REBAR: low-variance, unbiased gradient estimates for discrete
+        latent variable models, NeurIPS 2017.
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="ELBO",
+        unbiased="yes",
+        latents="Bernoulli, categorical",
+        decoder_evaluations="n (1 + 2 L) for L layers",
+        reference="Tucker et al., NeurIPS 2017",
+    )
+    name: ClassVar[str] = "REBAR"
+
+    def __init__(self, latent: LatentSpace, particles: int = 1, temperature: float = 0.5, scale: float = 1.0) -> None:
+        super().__init__()
+        refuse_continuous(latent, self.name)
+        self.particles = at_least(particles, 1, self.name)
+        layers = len(latent.layers)
+        start = math.log(positive(temperature, f"the temperature of {self.name}"))
+        self.log_temperature = nn.Parameter(torch.full((layers,), start))
+        self.log_scale = nn.Parameter(torch.full((layers,), math.log(positive(scale, f"the scale of {self.name}"))))
+
+    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
+        """Draws, forms the gradient by the logits, and hands it to phi and its variance to the control variate."""
+        draw = _hard_draw(relaxable_posterior(model, batch, self.name), self.particles)
+        joint = log_joint(model, batch, draw.h)
+        inference = torch.stack(draw.log_inference).sum(0)
+        signal = joint.detach() - inference
+        refuse_non_finite(batch, joint.detach(), inference, signal)
+        learned = [parameter for parameter in self.parameters() if parameter.requires_grad and torch.is_grad_enabled()]
+        gain = joint.mean()
+        squared_norm = torch.zeros_like(gain)
+        for number, distribution in enumerate(draw.distributions):
+            gradient = self._logit_gradient(model, batch, draw, number, signal, differentiable=bool(learned))
+            # This alone goes to phi. The graph in which the gradient was formed ends here for theta and phi.
+            gain = gain + (gradient.detach() * distribution.logits).sum(-1).mean()
+            squared_norm = squared_norm + gradient.square().sum(-1).mean()
+        loss = -gain + _descending(squared_norm, learned) if learned else -gain
+        diagnostics = {
+            "scale": self.log_scale.detach().exp().mean(),
+            "temperature": self.log_temperature.detach().exp().mean(),
+            "logit_gradient_norm": squared_norm.detach().sqrt(),
+        }
+        return Estimate(loss, signal.mean(), signal, diagnostics)
+
+    @torch.enable_grad()
+    def _logit_gradient(
+        self,
+        model: LatentVariableModel,
+        batch: Batch,
+        draw: HardDraw,
+        number: int,
+        signal: Float[Tensor, "samples batch"],
+        *,
+        differentiable: bool,
+    ) -> Float[Tensor, "samples batch layer"]:
+        """The gradient by the logits of a layer, differentiable in the control variate's parameters if so asked."""
+        where = draw.posterior.latent.slices[number]
+        state = draw.h[..., where]
+        logits = draw.distributions[number].logits.detach().expand_as(state).clone().requires_grad_()
+        distribution = discrete(factorised(draw.distributions[number].layer, logits))
+        z = perturbed(distribution, draw.noise[..., where])
+        again = self._perturbed_again(distribution, state, draw.second_noise[..., where])
+        control = self._control(model, batch, draw, number, torch.stack([z, again]))
+        (pathwise,) = torch.autograd.grad((control[0] - control[1]).sum(), logits, create_graph=differentiable)
+        score = state - distribution.mean.detach()
+        return (signal - control[1]).unsqueeze(-1) * score + pathwise
+
+    def _perturbed_again(self, distribution: Discrete, state: Tensor, uniforms: Tensor) -> Tensor:
+        """The perturbed logits at which the control variate is known to the score-function term."""
+        return conditionally_perturbed(distribution, state, uniforms)
+
+    def _control(
+        self,
+        model: LatentVariableModel,
+        batch: Batch,
+        draw: HardDraw,
+        number: int,
+        z: Float[Tensor, "pair samples batch layer"],
+    ) -> Float[Tensor, "pair samples batch"]:
+        """eta f_i(sigma(z / tau)), as a function of z alone.
+
+        The logits in log q of the layer itself are constants here. Their derivative has the expectation zero in either
+        term, so that it would add noise and nothing else.
+        """
+        posterior = draw.posterior
+        temperature = self.log_temperature[number].exp()
+        own = draw.distributions[number]
+        value = relaxed(own.layer, z, temperature)
+        ancestors = draw.h[..., : posterior.latent.slices[number].start]
+        state = torch.cat([ancestors.expand(*z.shape[:-1], -1), value], dim=-1)
+        inference = torch.stack([*draw.log_inference[:number], torch.zeros_like(z[0, ..., 0])]).sum(0)
+        inference = inference + own.log_prob(value)
+        if number + 1 < len(posterior.latent.layers):
+            # One noise for both terms, which makes them alike.
+            fresh = uniforms_for(posterior, self.particles)
+            for descendant in relaxed_descendants(posterior, state, number + 1, fresh, temperature):
+                inference = inference + descendant.distribution.log_prob(descendant.value)
+                state = torch.cat([state, descendant.value], dim=-1)
+        return self.log_scale[number].exp() * (log_joint(model, batch, state) - inference)
+
+
+def _hard_draw(posterior: LayeredPosterior, samples: int) -> HardDraw:
+    noise = uniforms_for(posterior, samples)
+    state = noise[..., :0]
+    distributions, log_inference = [], []
+    for number, where in enumerate(posterior.latent.slices):
+        distribution = discrete(posterior.conditional(number, state))
+        value = hard(distribution.layer, perturbed(distribution, noise[..., where]))
+        state = torch.cat([state, value], dim=-1)
+        distributions.append(distribution)
+        log_inference.append(distribution.log_prob(value).detach())
+    return HardDraw(posterior, noise, uniforms_for(posterior, samples), state, distributions, log_inference)
+
+
+def _descending(quantity: Tensor, parameters: Sequence[nn.Parameter]) -> Float[Tensor, ""]:
+    """A term whose gradient by the parameters is that of the quantity, and which depends on nothing else."""
+    derivatives = torch.autograd.grad(quantity, parameters, allow_unused=True, materialize_grads=True)
+    terms = [(derivative * parameter).sum() for derivative, parameter in zip(derivatives, parameters, strict=True)]
+    return torch.stack(terms).sum()

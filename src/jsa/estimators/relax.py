@@ -1,0 +1,82 @@
+"""RELAX: REBAR with a learned function added to the control variate."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from jsa.estimators.base import Description
+from jsa.estimators.rebar import HardDraw, Rebar
+from jsa.latent import LatentSpace
+from jsa.model import LatentVariableModel
+from jsa.types import Batch
+
+
+class Relax(Rebar):
+    r"""REBAR whose control variate has a network in it.
+
+    .. math:: c_i(z) = \eta f_i(\sigma(z/\tau)) + N_i(x, b_{<i}, z)
+
+    takes the place of the relaxed objective in the gradient of :class:`~jsa.estimators.rebar.Rebar`. The networks are
+    trained as the scale and the temperature are, to make the variance of the gradient small. Their output begins at
+    zero: the method begins as REBAR.
+
+    Args:
+        latent: What a state is made of: ``model.latent``.
+        inputs: The width of an observation together with its context.
+        particles: The number n of draws a row.
+        temperature: The temperature at the start.
+        scale: The scale eta at the start.
+        hidden: The width of the hidden layer of the networks.
+
+    References:
+        Grathwohl, Choi, Wu, Roeder and Duvenaud, Backpropagation through the void: optimizing control variates for
+        black-box gradient estimation, ICLR 2018.
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="ELBO",
+        unbiased="yes",
+        latents="Bernoulli, categorical",
+        decoder_evaluations="n (1 + 2 L) for L layers",
+        reference="Grathwohl et al., ICLR 2018",
+    )
+    name: ClassVar[str] = "RELAX"
+
+    def __init__(
+        self,
+        latent: LatentSpace,
+        inputs: int,
+        particles: int = 1,
+        temperature: float = 0.5,
+        scale: float = 1.0,
+        hidden: int = 100,
+    ) -> None:
+        super().__init__(latent, particles, temperature, scale)
+        self.networks = nn.ModuleList(_network(inputs + where.stop, hidden) for where in latent.slices)
+
+    def _control(
+        self,
+        model: LatentVariableModel,
+        batch: Batch,
+        draw: HardDraw,
+        number: int,
+        z: Float[Tensor, "pair samples batch layer"],
+    ) -> Float[Tensor, "pair samples batch"]:
+        """The scaled relaxed objective and the network's value."""
+        known = batch.x if batch.context is None else torch.cat([batch.x, batch.context], dim=-1)
+        ancestors = draw.h[..., : draw.posterior.latent.slices[number].start]
+        given = torch.cat([known.expand(*ancestors.shape[:-1], -1), ancestors], dim=-1)
+        value: Tensor = self.networks[number](torch.cat([given.expand(*z.shape[:-1], -1), z], dim=-1))
+        return super()._control(model, batch, draw, number, z) + value.squeeze(-1)
+
+
+def _network(inputs: int, hidden: int) -> nn.Sequential:
+    """A smooth network, because its slope is differentiated again, with an output of zero."""
+    last = nn.Linear(hidden, 1)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), last)

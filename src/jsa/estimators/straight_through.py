@@ -1,0 +1,44 @@
+"""Straight-through Gumbel-Softmax: discrete states forwards, relaxed ones backwards."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from jsa.estimators.base import Description
+from jsa.estimators.gumbel_softmax import GumbelSoftmax
+from jsa.latent import Layer
+from jsa.relaxation import Temperature, straight_through
+
+
+class StraightThrough(GumbelSoftmax):
+    r"""Gumbel-Softmax whose states are discrete and have the gradient of the relaxed ones.
+
+    .. math:: h = \mathrm{hard}(z) - \mathrm{sg}(y) + y
+
+    stands for y in the bound of :class:`~jsa.estimators.gumbel_softmax.GumbelSoftmax`. The states are draws from
+    q(h | x), so that the bound is an unbiased estimate of the ELBO and so is its gradient for theta. The gradient for
+    phi is biased at every temperature, because slopes at the states stand for differences between them.
+
+    Args:
+        particles: The number n of draws a row.
+        temperature: The temperature tau of the backward pass.
+
+    References:
+        Jang, Gu and Poole, Categorical reparameterization with Gumbel-Softmax, ICLR 2017, section 2.2.
+        Bengio, Leonard and Courville, Estimating or propagating gradients through stochastic neurons (2013).
+    """
+
+    description: ClassVar[Description] = Description(
+        optimises="ELBO",
+        unbiased="for theta; no for phi",
+        latents="Bernoulli, categorical",
+        decoder_evaluations="n",
+        reference="Jang et al., ICLR 2017",
+    )
+    name: ClassVar[str] = "straight-through Gumbel-Softmax"
+
+    @staticmethod
+    def _value(layer: Layer, z: Tensor, temperature: Temperature) -> Tensor:
+        return straight_through(layer, z, temperature)

@@ -1,0 +1,68 @@
+"""Reweighted wake-sleep: the bias of its wake phase, and its sleep phase against the model's own distribution."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gradient_checks import assert_unbiased, gradient_draws, largest_score, limit
+from jsa import Batch, BeliefNetwork
+from jsa.errors import UsageError
+from jsa.estimators import ReweightedWakeSleep
+from small_models import Example, enumerated, exact_gradients, gradients, one_layer, repeated, torch_posterior
+from targets import marginal_and_bound_gradients
+
+
+def bias(example: Example, particles: int) -> float:
+    exact = exact_gradients(example.model, example.batch)
+    wake = marginal_and_bound_gradients(example.model, example.batch, particles)
+    return max(float((wake[name] - exact[name]).abs().max()) for name in exact)
+
+
+def test_the_bias_of_the_wake_phase_falls_with_the_particles() -> None:
+    found = [bias(one_layer(), particles) for particles in (1, 2, 3, 4)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 0.2
+    assert found[3] < 0.7 * found[0]
+
+
+def dream_gradients(model: BeliefNetwork) -> dict[str, torch.Tensor]:
+    """The gradient of minus E[log q(h | x)] over all x and h of the model, for phi."""
+    every_x = torch.cartesian_prod(*[torch.tensor([0.0, 1.0], dtype=torch.float64)] * model.observed.width)
+    exact = enumerated(model, Batch(every_x, torch.arange(len(every_x))))
+    loss = -(exact.log_joint.detach().exp() * exact.log_inference).sum()
+    names = [name for name, _ in model.named_parameters() if "inference" in name]
+    parameters = dict(model.named_parameters())
+    return dict(zip(names, torch.autograd.grad(loss, [parameters[name] for name in names]), strict=True))
+
+
+def test_the_sleep_phase_learns_from_dreams() -> None:
+    example = one_layer()
+    assert isinstance(example.model, BeliefNetwork)
+    batch = repeated(example.batch, 4_000)
+    draws = gradient_draws(ReweightedWakeSleep(particles=1, sleep=1.0), example.model, batch, repetitions=40)
+    expected = dream_gradients(example.model)
+    assert_unbiased({name: draws[name] for name in expected}, expected)
+    # The wake phase is something else: the data are not the model's.
+    wake = gradient_draws(ReweightedWakeSleep(particles=1), example.model, batch, repetitions=40)
+    phi = {name: wake[name] for name in expected}
+    assert largest_score(phi, expected) > limit(phi)
+
+
+def test_a_mixture_of_both_phases_is_their_mixture() -> None:
+    example = one_layer()
+    found = []
+    for sleep in (0.0, 0.25, 1.0):
+        torch.manual_seed(3)
+        loss = ReweightedWakeSleep(particles=2, sleep=sleep)(example.model, example.batch).loss
+        found.append(gradients(example.model, loss))
+    wake, mixed, asleep = found
+    for name in wake:
+        expected = 0.75 * wake[name] + 0.25 * asleep[name] if "inference" in name else wake[name]
+        assert torch.allclose(mixed[name], expected)
+
+
+def test_a_model_that_cannot_dream_is_refused() -> None:
+    example = torch_posterior()
+    with pytest.raises(UsageError, match="sample_latent and observation, or use sleep=0"):
+        ReweightedWakeSleep(sleep=0.5)(example.model, example.batch)
