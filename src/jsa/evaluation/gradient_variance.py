@@ -117,7 +117,8 @@ def gradient_report(
     with _frozen_estimator(estimator), _counting(model) as counter:
         if isinstance(estimator, PersistentEstimator):
             estimator.stage = Stage.PERSISTENT
-            _move_chains(model, estimator, batch, moves)
+            # Rows without a chain get one; the others stay where training left them.
+            _move_chains(model, estimator, batch, 0)
         counter.states = 0
         given_state, _ = _variances(model, estimator, batch, groups, draws, 0, progress)
         evaluations = counter.states / (draws * len(batch))

@@ -80,8 +80,11 @@ def run(arguments: Sequence[str]) -> None:
         options = {"particles": particles} if particles and "particles" in option_sets[name] else {}
         inputs = train.observed_width + train.context_width
         estimator = build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=options)
-        if isinstance(estimator, PersistentEstimator) and reference is None:
-            reference = posterior_gradient(opened.model, batch, parsed.reference_moves)
+        if isinstance(estimator, PersistentEstimator):
+            if reference is None:
+                reference = posterior_gradient(opened.model, batch, parsed.reference_moves)
+            if opened.folder.chains.is_file():
+                estimator.cache.load(opened.folder.chains)
         rounds = 2 if isinstance(estimator, PersistentEstimator) else 1
         with evaluation_progress(rounds * parsed.draws, name) as progress:
             reports[name] = gradient_report(
