@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import tyro
 
+if TYPE_CHECKING:
+    from jsa.assembly import OpenedRun
+
 T = TypeVar("T")
 
-RunPath = Annotated[Path, tyro.conf.arg(metavar="RUN"), tyro.conf.Positional]
-"""The run folder that a command is about."""
+
+@dataclass(frozen=True)
+class RunArguments:
+    """What every command about a trained model takes."""
+
+    run: Annotated[Path, tyro.conf.arg(metavar="RUN"), tyro.conf.Positional]
+    """The run folder."""
+    seed: int = 0
+    """Seed of the draws."""
+    checkpoint: Literal["best", "last"] = "best"
+    """Which weights."""
+    data_dir: Path | None = None
+    """Where the data is, if not where the run had it."""
+    threads: int | None = None
+    """CPU threads; torch's own choice where not given."""
+
+    def open(self) -> OpenedRun:
+        """The run, with torch set up as the arguments say; torch is imported only now."""
+        import torch
+
+        from jsa.assembly import open_run
+
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        torch.set_flush_denormal(True)
+        return open_run(self.run, self.checkpoint, self.data_dir)
 
 
 def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | None = None) -> T:

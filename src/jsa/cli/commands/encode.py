@@ -7,26 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jsa.cli.arguments import RunPath, parse
+from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError
 
 
 @dataclass(frozen=True)
-class EncodeArguments:
+class EncodeArguments(RunArguments):
     """The latent codes of a dataset: the mean of q(h | x) and a draw from it, row by row."""
 
-    run: RunPath
-    """The run folder."""
     out: Path | None = None
     """The .npz file; codes-SPLIT.npz in the run folder where not given."""
     split: Literal["train", "valid", "test"] = "test"
     """Which rows of the run's data."""
-    seed: int = 0
-    """Seed of the draws."""
-    checkpoint: Literal["best", "last"] = "best"
-    """Which weights."""
-    data_dir: Path | None = None
-    """Where the data is, if not where the run had it."""
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -38,11 +30,10 @@ def run(arguments: Sequence[str]) -> None:
 
     import numpy as np
 
-    from jsa.assembly import open_run
     from jsa.encoding import encode
     from jsa.files import replacing
 
-    opened = open_run(parsed.run, parsed.checkpoint, parsed.data_dir)
+    opened = parsed.open()
     rows = getattr(opened.splits, parsed.split)
     codes = encode(opened.model, rows, parsed.seed)
     labels = {} if rows.labels is None else {"labels": rows.labels.numpy()}

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jsa.cli.arguments import RunPath, parse
+from jsa.cli.arguments import RunArguments, parse
 
 
 @dataclass(frozen=True)
-class EvaluateArguments:
+class EvaluateArguments(RunArguments):
     """The negative log-likelihood of a trained model, with its errors."""
 
-    run: RunPath
-    """The run folder."""
     split: Literal["train", "valid", "test"] = "test"
     """Which rows."""
     samples: int = 1000
@@ -27,14 +25,6 @@ class EvaluateArguments:
     """Also the multi-sample lower bounds with these numbers of particles; 1 is the ELBO."""
     rows: int | None = None
     """Only the first rows; all where not given."""
-    seed: int = 0
-    """Seed of the draws."""
-    checkpoint: Literal["best", "last"] = "best"
-    """Which weights."""
-    data_dir: Path | None = None
-    """Where the data is, if not where the run had it."""
-    threads: int | None = None
-    """CPU threads; torch's own choice where not given."""
     json: Path | None = None
     """Also write the figures to this file."""
 
@@ -43,18 +33,13 @@ def run(arguments: Sequence[str]) -> None:
     """Evaluates as the arguments say."""
     parsed = parse(EvaluateArguments, "evaluate", arguments)
 
-    import torch
-
-    from jsa.assembly import open_run
     from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds
     from jsa.evaluation.rows import FirstRows
     from jsa.files import write_text
     from jsa.records import to_record
     from jsa.training.report import evaluation_progress
 
-    if parsed.threads is not None:
-        torch.set_num_threads(parsed.threads)
-    opened = open_run(parsed.run, parsed.checkpoint, parsed.data_dir)
+    opened = parsed.open()
     rows = FirstRows(getattr(opened.splits, parsed.split), parsed.rows)
     with evaluation_progress(len(rows), parsed.split) as progress:
         if parsed.exact:

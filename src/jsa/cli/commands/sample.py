@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from jsa.cli.arguments import RunPath, parse
+from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError
 
 
 @dataclass(frozen=True)
-class SampleArguments:
+class SampleArguments(RunArguments):
     """Draw from a trained model: h from its prior, then the mean of p(x | h)."""
 
-    run: RunPath
-    """The run folder."""
     out: Path | None = None
     """A .png picture, or a .npz file with the latent states, the means and binary or class draws; samples-SEED.png in
     the run folder where not given."""
     count: int = 100
     """How many samples. A conditional model draws one for each of the first validation rows."""
-    seed: int = 0
-    """Seed of the draws."""
-    checkpoint: Literal["best", "last"] = "best"
-    """Which weights."""
-    data_dir: Path | None = None
-    """Where the data is, if not where the run had it."""
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -41,10 +32,9 @@ def run(arguments: Sequence[str]) -> None:
 
     import torch
 
-    from jsa.assembly import open_run
     from jsa.pictures import contexts_of, sample_rows, save_grid
 
-    opened = open_run(parsed.run, parsed.checkpoint, parsed.data_dir)
+    opened = parsed.open()
     contexts = contexts_of(opened.splits.valid, parsed.count)
     h, means = sample_rows(opened.model, parsed.count, parsed.seed, contexts)
     if out.suffix == ".png":

@@ -7,22 +7,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from jsa.cli.arguments import RunPath, parse
+from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError
 
 
 @dataclass(frozen=True)
-class VarianceArguments:
+class VarianceArguments(RunArguments):
     """How noisy the gradients of methods are at a trained model, on one fixed minibatch of its training rows.
 
     For methods with chains there are three figures: the variance given the chains' states, the total variance with the
     states redrawn by long chains, and the squared bias against the posterior's gradient.
     """
 
-    run: RunPath
-    """The run folder."""
     estimators: tuple[str, ...] = ("jsa", "jsa-rao-blackwell", "hybrid", "msc", "rws", "vimco", "rloo")
     """The methods to compare."""
     draws: int = 1000
@@ -37,14 +34,6 @@ class VarianceArguments:
     """Moves of the long chains that give the posterior's gradient, where it cannot be enumerated."""
     equal_cost: bool = False
     """Compare at equal decoder evaluations: a method that costs twice as much counts with twice its variance."""
-    seed: int = 0
-    """Seed of the draws."""
-    checkpoint: Literal["best", "last"] = "best"
-    """Which weights."""
-    data_dir: Path | None = None
-    """Where the data is, if not where the run had it."""
-    threads: int | None = None
-    """CPU threads; torch's own choice where not given."""
     json: Path | None = None
     """Also write the figures to this file."""
 
@@ -57,7 +46,6 @@ def run(arguments: Sequence[str]) -> None:
 
     import torch
 
-    from jsa.assembly import open_run
     from jsa.estimators import PersistentEstimator
     from jsa.estimators.build import build_estimator, option_names
     from jsa.evaluation.gradient_variance import gradient_report, posterior_gradient
@@ -66,10 +54,7 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.training.report import evaluation_progress
 
     option_sets = {name: option_names(name) for name in parsed.estimators}
-    if parsed.threads is not None:
-        torch.set_num_threads(parsed.threads)
-    torch.set_flush_denormal(True)
-    opened = open_run(parsed.run, parsed.checkpoint, parsed.data_dir)
+    opened = parsed.open()
     train = opened.splits.train
     batch = train.batch(torch.arange(min(parsed.rows, len(train))))
     particles = parsed.particles or opened.config.method.particles
