@@ -107,3 +107,13 @@ def test_python_dash_m_is_the_command() -> None:
     arguments = [sys.executable, "-m", "jsa", "--version"]
     finished = subprocess.run(arguments, capture_output=True, text=True, check=True)
     assert finished.stdout.startswith("jsa 0.")
+
+
+@pytest.mark.parametrize("command", ["--help", "list data", "train --help"])
+def test_a_reader_who_leaves_early_sees_no_traceback(command: str) -> None:
+    arguments = [sys.executable, "-m", "jsa", *command.split()]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.close()
+        assert program.stderr.read() == b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -21,7 +22,27 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code: 0, 1 for a failure, 2 for a wrong use."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+        return code
+    except JsaError as error:
+        print(f"jsa: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("jsa: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. What is left must not be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"jsa: {place}{error.strerror or error}", file=sys.stderr)
+        return 1
+
+
+def _run(given: list[str]) -> int:
     if not given or given[0] in ("-h", "--help"):
         print(_help())
         return 0 if given else 2
@@ -30,23 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"jsa {__version__}")
         return 0
-    try:
-        if given[0] not in COMMANDS:
-            raise unknown_name("command", given[0], COMMANDS)
-        run = importlib.import_module(f"jsa.cli.commands.{given[0]}").run
-        run(given[1:])
-    except JsaError as error:
-        print(f"jsa: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("jsa: stopped", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        return 1
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"jsa: {place}{error.strerror or error}", file=sys.stderr)
-        return 1
+    if given[0] not in COMMANDS:
+        raise unknown_name("command", given[0], COMMANDS)
+    importlib.import_module(f"jsa.cli.commands.{given[0]}").run(given[1:])
     return 0
 
 
