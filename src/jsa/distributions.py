@@ -16,6 +16,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from jsa.latent import Layer
+from jsa.softplus import softplus_sum
 
 RAREST = 2.0**-25
 """Probabilities below this are taken as zero when drawing. Uniforms are multiples of 2^-24 and may be exactly zero, so
@@ -27,6 +28,11 @@ class Factorised(ABC):
     """Independent variables of one kind, in batches; the last dimension holds the layer's vector."""
 
     layer: Layer
+
+    @property
+    @abstractmethod
+    def like(self) -> Tensor:
+        """One of the parameters: draws have its type and stand on its device."""
 
     @property
     @abstractmethod
@@ -52,7 +58,7 @@ class Factorised(ABC):
 
     def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
         """Draws of shape (*shape, *batch_shape, width), from torch's global generator."""
-        like = self.mean
+        like = self.like
         size = (*shape, *self.batch_shape, self.layer.variables)
         return self.from_uniforms(torch.rand(size, dtype=like.dtype, device=like.device))
 
@@ -72,6 +78,11 @@ class Bernoulli(Factorised):
         self.layer = Layer("bernoulli", logits.shape[-1])
 
     @property
+    def like(self) -> Tensor:
+        """The logits."""
+        return self.logits
+
+    @property
     def batch_shape(self) -> torch.Size:
         """The shape in front of the layer's vector."""
         return self.logits.shape[:-1]
@@ -88,7 +99,7 @@ class Bernoulli(Factorised):
 
     def log_prob(self, h: Tensor) -> Tensor:
         """Sum of h l - softplus(l): one transcendental function where two logarithms would be the definition."""
-        return (h * self.logits).sum(-1) - F.softplus(self.logits).sum(-1)
+        return (h * self.logits).sum(-1) - softplus_sum(self.logits)
 
     def take(self, rows: Tensor) -> Self:
         """The distributions of these rows."""
@@ -107,6 +118,11 @@ class Categorical(Factorised):
     def __init__(self, logits: Float[Tensor, "*batch width"], classes: int) -> None:
         self.logits = logits
         self.layer = Layer("categorical", logits.shape[-1] // classes, classes)
+
+    @property
+    def like(self) -> Tensor:
+        """The logits."""
+        return self.logits
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -147,6 +163,11 @@ class Gaussian(Factorised):
         self._mean = mean
         self.log_scale = log_scale
         self.layer = Layer("gaussian", mean.shape[-1])
+
+    @property
+    def like(self) -> Tensor:
+        """The means."""
+        return self._mean
 
     @property
     def batch_shape(self) -> torch.Size:

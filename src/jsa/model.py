@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -13,6 +14,10 @@ from jsa.distributions import Factorised
 from jsa.errors import NumericalError, UsageError
 from jsa.latent import LatentSpace
 from jsa.types import Batch
+
+STATES_AT_ONCE = 1_000
+"""States that are evaluated at once where no graph is kept: few enough for their logits to stay in the processor's
+cache, enough for the matrix products to run at full speed."""
 
 
 @runtime_checkable
@@ -97,16 +102,54 @@ def log_prob(posterior: Posterior, h: Float[Tensor, "*samples batch width"]) -> 
     return value
 
 
-@torch.no_grad()
+@dataclass(frozen=True)
+class EvaluatedStates:
+    """States of the rows of a batch with all that methods make of them.
+
+    Attributes:
+        posterior: q(h | x) of the rows.
+        h: The states.
+        log_joint: log p(x, h), with its graph where it was computed with gradients.
+        log_inference: log q(h | x), likewise.
+        log_weights: Their difference, without gradient; minus infinity is a state of probability zero.
+    """
+
+    posterior: Posterior
+    h: Float[Tensor, "*samples batch width"]
+    log_joint: Float[Tensor, "*samples batch"]
+    log_inference: Float[Tensor, "*samples batch"]
+    log_weights: Float[Tensor, "*samples batch"]
+
+
+def evaluate(
+    model: LatentVariableModel, batch: Batch, posterior: Posterior, h: Float[Tensor, "samples batch width"]
+) -> EvaluatedStates:
+    """One pass over states; a log-weight that is no number is an error that names the term and the row."""
+    joint, inference = (
+        torch.cat(parts)
+        for parts in zip(*((log_joint(model, batch, part), log_prob(posterior, part)) for part in _parts(h)), strict=True)
+    )
+    weights = joint.detach() - inference.detach()
+    refuse_non_finite(batch, joint.detach(), inference.detach(), weights)
+    return EvaluatedStates(posterior, h, joint, inference, weights)
+
+
 def log_weights(
-    model: LatentVariableModel, batch: Batch, posterior: Posterior, h: Float[Tensor, "*samples batch width"]
-) -> Float[Tensor, "*samples batch"]:
-    """log p(x, h) - log q(h | x) without gradient; minus infinity is a state of probability zero, NaN is an error."""
-    joint = log_joint(model, batch, h)
-    proposal = log_prob(posterior, h)
-    weights = joint - proposal
-    refuse_non_finite(batch, joint, proposal, weights)
-    return weights
+    model: LatentVariableModel, batch: Batch, posterior: Posterior, h: Float[Tensor, "samples batch width"]
+) -> Float[Tensor, "samples batch"]:
+    """log p(x, h) - log q(h | x) without gradient."""
+    with torch.no_grad():
+        return evaluate(model, batch, posterior, h).log_weights
+
+
+def _parts(h: Float[Tensor, "samples batch width"]) -> tuple[Tensor, ...]:
+    """The states in parts that are evaluated one after the other.
+
+    Without a graph to keep, the logits of some hundred states stay in the processor's cache, and memory is used again.
+    """
+    if torch.is_grad_enabled() or h.device.type != "cpu":
+        return (h,)
+    return h.split(max(1, STATES_AT_ONCE // max(1, h.shape[1])))
 
 
 def refuse_non_finite(batch: Batch, joint: Tensor, proposal: Tensor, weights: Tensor) -> None:

@@ -56,7 +56,7 @@ class LayeredPosterior:
     @torch.no_grad()
     def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
         """Draws of shape (*shape, batch, width), from torch's global generator."""
-        like = self.first.mean
+        like = self.first.like
         size = (*shape, *self.first.batch_shape, self.latent.variables)
         return self.from_uniforms(torch.rand(size, dtype=like.dtype, device=like.device))
 

@@ -93,7 +93,7 @@ def positive(number: float, what: str) -> float:
 
 def uniforms_for(posterior: LayeredPosterior, samples: int) -> Float[Tensor, "samples batch width"]:
     """Fresh uniforms for so many relaxed states a row, from torch's global generator."""
-    like = posterior.first.mean
+    like = posterior.first.like
     size = (samples, *posterior.first.batch_shape, posterior.latent.width)
     return torch.rand(size, dtype=like.dtype, device=like.device)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from jaxtyping import Float, Int64
@@ -35,7 +35,37 @@ class Batch:
     def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
         """The rows at these positions of the batch, repeated where a position is repeated."""
         context = None if self.context is None else self.context.index_select(0, rows)
-        return Batch(self.x.index_select(0, rows), self.index.index_select(0, rows), context)
+        return TakenBatch(self.x.index_select(0, rows), self.index.index_select(0, rows), context, self, rows)
+
+    def for_each_row(self, function: Callable[[Batch], Tensor]) -> Float[Tensor, "batch *result"]:
+        """A function of single rows, such as a network of the context, computed once a row however often it is taken.
+
+        Example:
+            >>> import torch
+            >>> batch = Batch(x=torch.eye(3), index=torch.arange(3))
+            >>> batch.take(torch.tensor([2, 2])).for_each_row(lambda rows: rows.x.sum(-1) + len(rows))
+            tensor([4., 4.])
+        """
+        return function(self)
+
+
+@dataclass(frozen=True)
+class TakenBatch(Batch):
+    """Rows of another batch, some of them perhaps more than once.
+
+    Attributes:
+        source: The other batch.
+        rows: Which of its rows.
+    """
+
+    source: Batch | None = None
+    rows: Int64[Tensor, " batch"] | None = None
+
+    def for_each_row(self, function: Callable[[Batch], Tensor]) -> Tensor:
+        """The function of the rows of the other batch, taken like the rows."""
+        assert self.source is not None
+        assert self.rows is not None
+        return self.source.for_each_row(function).index_select(0, self.rows)
 
 
 @dataclass(frozen=True)

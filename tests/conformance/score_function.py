@@ -10,7 +10,7 @@ from conformance.cases import Case, Make
 from jsa import Batch, LatentVariableModel
 from jsa.estimators import NVIL, VIMCO, LeaveOneOut, Reinforce, ReweightedWakeSleep
 from jsa.estimators.base import Estimator
-from jsa.estimators.score import ScoreSamples, score_samples
+from jsa.estimators.score import score_samples
 from jsa.types import Estimate
 from jsa.weights import leave_one_out_bounds, log_mean_weight
 from targets import bound_gradients, elbo_gradients, marginal_and_bound_gradients
@@ -25,7 +25,7 @@ class Surrogate(Estimator):
         self.coefficients = coefficients
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        draws: ScoreSamples = score_samples(model, batch, self.particles)
+        draws = score_samples(model, batch, self.particles)
         assert callable(self.coefficients)
         phi, theta = self.coefficients(draws.log_weights)
         loss = -(phi * draws.log_inference + theta * draws.log_joint).sum(0).mean()

@@ -10,6 +10,7 @@ import jsa.weights
 from gradient_checks import assert_biased, assert_unbiased, gradient_draws, largest_score, limit
 from jsa import JSA, Stage
 from jsa.estimators.weighted import weighted_loss
+from jsa.model import evaluate
 from jsa.weights import independence_path
 from path_laws import (
     Rule,
@@ -42,7 +43,8 @@ def expected_gradients(
     ]
     states = exact.states.unsqueeze(1).expand(-1, len(example.batch), -1)
     posterior = example.model.posterior(example.batch)
-    loss = weighted_loss(example.model, example.batch, posterior, states, torch.stack(weights, dim=1))
+    evaluated = evaluate(example.model, example.batch, posterior, states)
+    loss = weighted_loss(example.model, example.batch, evaluated, torch.stack(weights, dim=1))
     return gradients(example.model, loss)
 
 

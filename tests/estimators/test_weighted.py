@@ -1,55 +1,111 @@
-"""The loss of weighted states: dropping what carries no weight changes nothing."""
+"""The loss of weighted states: the same by one differentiated pass and by two, and never more work than needed."""
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor
 
-from jsa import Batch
+from jsa import JSA, Batch, BeliefNetwork
 from jsa.estimators.weighted import weighted_loss
+from jsa.model import EvaluatedStates, evaluate
 from small_models import Example, gradients, one_layer, torch_posterior
 
-
-def states_and_weights(example: Example) -> tuple[Tensor, Tensor]:
-    """Five states a row, of which some have no weight and one row has none at all."""
-    states = example.model.posterior(example.batch).sample((5,))
-    weights = torch.rand(5, len(example.batch), dtype=torch.float64)
-    weights[weights < 0.5] = 0
-    weights[:, 1] = 0
-    return states, weights
+CANDIDATES = 6
 
 
-def test_loss_is_the_weighted_mean(example: Example) -> None:
-    states, weights = states_and_weights(example)
-    log_inference = example.model.posterior(example.batch).log_prob(states)
-    expected = -(weights * (example.model.log_joint(example.batch, states) + log_inference)).sum(0).mean()
+def weights_for(rows: int, counting: int) -> Tensor:
+    """Weights of which so many a row count; one is too small to."""
+    weights = torch.rand(CANDIDATES, rows, dtype=torch.float64) + 0.1
+    weights[counting:] = 0
+    weights[counting : counting + 1] = 1e-200
+    return weights
+
+
+def evaluated_states(example: Example, *, graph: bool) -> EvaluatedStates:
+    torch.manual_seed(1)
     posterior = example.model.posterior(example.batch)
-    found = weighted_loss(example.model, example.batch, posterior, states, weights)
+    with torch.set_grad_enabled(graph):
+        return evaluate(example.model, example.batch, posterior, posterior.sample((CANDIDATES,)))
+
+
+def count_states(example: Example) -> list[int]:
+    """A list to which every evaluation adds its number of states, negative where it keeps a graph."""
+    evaluated: list[int] = []
+    log_joint = example.model.log_joint
+
+    def counting(batch: Batch, h: Tensor) -> Tensor:
+        evaluated.append(h[..., 0].numel() * (-1 if torch.is_grad_enabled() else 1))
+        return log_joint(batch, h)
+
+    example.model.log_joint = counting
+    return evaluated
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("counting", [1, 3, 5])
+def test_loss_is_the_weighted_mean(example: Example, counting: int, graph: bool) -> None:
+    weights = weights_for(len(example.batch), counting)
+    evaluated = evaluated_states(example, graph=graph)
+    log_inference = example.model.posterior(example.batch).log_prob(evaluated.h)
+    log_joint = example.model.log_joint(example.batch, evaluated.h)
+    expected = -(weights * (log_joint + 0.5 * log_inference)).sum(0).mean()
+    found = weighted_loss(example.model, example.batch, evaluated, weights, inference_scale=0.5)
     assert torch.allclose(found, expected, atol=1e-12, rtol=0)
     again = gradients(example.model, expected)
     for name, gradient in gradients(example.model, found).items():
         assert (gradient - again[name]).abs().max() < 1e-12
 
 
-def test_only_states_of_positive_weight_are_evaluated(example: Example) -> None:
-    states, weights = states_and_weights(example)
-    evaluated: list[int] = []
+@pytest.mark.parametrize(("counting", "passes"), [(1, 1), (3, 1), (4, 0), (6, 0)])
+def test_a_graph_is_used_where_that_is_less_work(example: Example, counting: int, passes: int) -> None:
+    evaluated = evaluated_states(example, graph=True)
+    states = count_states(example)
+    weighted_loss(example.model, example.batch, evaluated, weights_for(len(example.batch), counting))
+    assert states == [-counting * len(example.batch)] * passes
+
+
+def test_only_states_that_count_are_differentiated(example: Example) -> None:
+    evaluated = evaluated_states(example, graph=False)
+    states = count_states(example)
+    weights = weights_for(len(example.batch), 2)
+    weights[:, 1] = 0
+    weighted_loss(example.model, example.batch, evaluated, weights)
+    assert states == [-2 * (len(example.batch) - 1)]
+
+
+def test_a_state_of_probability_zero_is_not_differentiated() -> None:
+    """Where log p is minus infinity its slope may be no number, and zero times that is none either."""
+    example = one_layer()
+    assert isinstance(example.model, BeliefNetwork)
+    scale = torch.nn.Parameter(torch.ones(()))
     log_joint = example.model.log_joint
 
-    def counting(batch: Batch, h: Tensor) -> Tensor:
-        evaluated.append(h[..., 0].numel())
-        return log_joint(batch, h)
+    def with_an_impossible_state(batch: Batch, h: Tensor) -> Tensor:
+        impossible = torch.zeros(h.shape[:-1])
+        if h.ndim == 3:
+            impossible[0] = 1
+        return log_joint(batch, h) + (scale * (1 - impossible)).log()
 
-    example.model.log_joint = counting
-    weighted_loss(example.model, example.batch, example.model.posterior(example.batch), states, weights)
-    assert evaluated == [int((weights > 0).sum())]
+    example.model.log_joint = with_an_impossible_state
+    evaluated = evaluated_states(example, graph=True)
+    weights = torch.ones_like(evaluated.log_weights)
+    weights[0] = 0
+    weighted_loss(example.model, example.batch, evaluated, weights).backward()
+    assert bool(torch.as_tensor(scale.grad).isfinite())
 
 
 def test_a_posterior_that_cannot_take_rows_gives_the_same() -> None:
     ours, theirs = one_layer(), torch_posterior()
-    states, weights = states_and_weights(ours)
+    weights = weights_for(len(ours.batch), 2)
+    states = ours.model.posterior(ours.batch).sample((CANDIDATES,))
     losses = [
-        weighted_loss(example.model, example.batch, example.model.posterior(example.batch), states, weights)
+        weighted_loss(
+            example.model,
+            example.batch,
+            evaluate(example.model, example.batch, example.model.posterior(example.batch), states),
+            weights,
+        )
         for example in (ours, theirs)
     ]
     assert torch.allclose(*losses, atol=1e-12, rtol=0)
@@ -58,3 +114,29 @@ def test_a_posterior_that_cannot_take_rows_gives_the_same() -> None:
     ]
     for first, second in zip(*found, strict=True):
         assert (first - second).abs().max() < 1e-12
+
+
+def test_the_share_that_counted_decides_the_next_step() -> None:
+    example = one_layer()
+    estimator = JSA(example.model.latent, rows=len(example.batch), particles=30)
+    states = count_states(example)
+    for share, expected in ((1.0, False), (0.1, True)):
+        estimator.counting_share.fill_(share)
+        states.clear()
+        estimator(example.model, example.batch)
+        assert (states[0] > 0) is expected
+    assert 0 < float(estimator.counting_share) < 1
+    assert "counting_share" in estimator.state_dict()
+
+
+def test_a_row_that_is_taken_twice_is_computed_once() -> None:
+    batch = Batch(torch.eye(4), torch.arange(4))
+    seen = []
+
+    def double(rows: Batch) -> Tensor:
+        seen.append(len(rows))
+        return 2 * rows.x
+
+    taken = batch.take(torch.tensor([3, 3, 1])).take(torch.tensor([0, 1, 2, 2]))
+    assert torch.equal(taken.for_each_row(double), 2 * taken.x)
+    assert seen == [4]

@@ -126,7 +126,7 @@ class Antithetic(Estimator):
         self, posterior: LayeredPosterior, batch: int
     ) -> tuple[Float[Tensor, "groups batch width"], list[Coupling]]:
         """The branches of each layer given branch 0 of the layers before, and the state in which branch 0 ends."""
-        path = posterior.first.mean.new_empty(self.groups, batch, 0)
+        path = posterior.first.like.new_empty(self.groups, batch, 0)
         couplings = []
         for number, layer in enumerate(posterior.latent.layers):
             distribution = posterior.conditional(number, path)

@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from jsa.cache import ChainCache
-from jsa.estimators.base import Estimator, at_least
-from jsa.estimators.weighted import weighted_loss
+from jsa.estimators.base import at_least
+from jsa.estimators.weighted import WeightedEstimator
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel, Posterior
 from jsa.samplers.trajectory import Trajectory
@@ -29,7 +29,7 @@ class Stage(IntEnum):
     """Stage II: from the cached state; a row that was never visited starts from q."""
 
 
-class PersistentEstimator(Estimator, ABC):
+class PersistentEstimator(WeightedEstimator, ABC):
     """An estimator that continues one chain for each row of the training data.
 
     Args:
@@ -67,8 +67,9 @@ class PersistentEstimator(Estimator, ABC):
         """Moves the chains of the batch, weighs the candidates, and stores where the chains stand."""
         posterior = model.posterior(batch)
         initial = self.initial_states(batch, posterior)
-        trajectory = self.move(model, batch, posterior, initial)
-        loss = weighted_loss(model, batch, posterior, trajectory.candidates, self.weigh(trajectory))
+        with self.evaluating_candidates():
+            trajectory = self.move(model, batch, posterior, initial)
+        loss = self.weighted_loss(model, batch, trajectory.evaluated, self.weigh(trajectory))
         accepted = trajectory.acceptances
         proposed = trajectory.log_weights[1:]
         diagnostics = {

@@ -9,14 +9,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jsa.errors import UsageError
-from jsa.estimators.base import Description, Estimator, at_least
-from jsa.estimators.weighted import weighted_loss
-from jsa.model import Generative, LatentVariableModel, log_prob, log_weights
+from jsa.estimators.base import Description, at_least
+from jsa.estimators.weighted import WeightedEstimator
+from jsa.model import Generative, LatentVariableModel, evaluate, log_prob
 from jsa.types import Batch, Estimate
 from jsa.weights import effective_sample_size, log_mean_weight
 
 
-class ReweightedWakeSleep(Estimator):
+class ReweightedWakeSleep(WeightedEstimator):
     r"""RWS: importance-weighted gradients for the model and for the inference model.
 
     .. math:: \sum_k \bar w_k \nabla \left[ \log p_\theta(x, h_k) + \log q_\phi(h_k | x) \right],
@@ -52,9 +52,10 @@ class ReweightedWakeSleep(Estimator):
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Draws, weighs, and dreams where asked to."""
         posterior = model.posterior(batch)
-        h = posterior.sample((self.particles,))
-        weights = log_weights(model, batch, posterior, h)
-        loss = weighted_loss(model, batch, posterior, h, weights.softmax(0), 1 - self.sleep)
+        with self.evaluating_candidates():
+            evaluated = evaluate(model, batch, posterior, posterior.sample((self.particles,)))
+        weights = evaluated.log_weights
+        loss = self.weighted_loss(model, batch, evaluated, weights.softmax(0), 1 - self.sleep)
         if self.sleep:
             loss = loss + self.sleep * _dream_loss(model, batch)
         diagnostics = {"effective_sample_size": effective_sample_size(weights).mean()}

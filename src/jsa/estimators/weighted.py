@@ -1,49 +1,118 @@
-"""The loss that weighted-sample methods share: minus a weighted mean of log p(x, h) + log q(h | x)."""
+"""What weighted-sample methods share: the loss, minus a weighted mean of log p(x, h) + log q(h | x), at least cost."""
 
 from __future__ import annotations
 
+from abc import ABC
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from jsa.model import LatentVariableModel, Posterior, log_joint, log_prob
+from jsa.estimators.base import Estimator
+from jsa.model import EvaluatedStates, LatentVariableModel, Posterior, log_joint, log_prob
 from jsa.posteriors import RowsTaken
 from jsa.types import Batch
+
+
+class WeightedEstimator(Estimator, ABC):
+    """A method that evaluates candidates, weighs them, and differentiates log p + log q at those that count.
+
+    A backward pass costs two forward passes. So where most candidates count, one pass with a graph is cheapest; where
+    few do, a pass without graph over all and a second one, differentiated, over those few. Which of them count is known
+    only after the first pass, and is much the same from one step to the next: the share of the last step decides.
+    """
+
+    counting_share: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        # In the state_dict, because the choice moves the last digits: a run that goes on must choose alike.
+        self.register_buffer("counting_share", torch.ones(()))
+
+    @contextmanager
+    def evaluating_candidates(self) -> Iterator[None]:
+        """Within it candidates are evaluated with a graph or without, whichever was cheaper at the last step."""
+        with torch.set_grad_enabled(torch.is_grad_enabled() and _one_pass_is_cheaper(float(self.counting_share))):
+            yield
+
+    def weighted_loss(
+        self,
+        model: LatentVariableModel,
+        batch: Batch,
+        evaluated: EvaluatedStates,
+        weights: Float[Tensor, "candidates batch"],
+        inference_scale: float = 1.0,
+    ) -> Float[Tensor, ""]:
+        """:func:`weighted_loss`, which remembers how many candidates counted."""
+        loss, share = _loss_and_counting_share(model, batch, evaluated, weights, inference_scale)
+        if self.training:
+            self.counting_share.fill_(share)
+        return loss
 
 
 def weighted_loss(
     model: LatentVariableModel,
     batch: Batch,
-    posterior: Posterior,
-    states: Float[Tensor, "candidates batch width"],
+    evaluated: EvaluatedStates,
     weights: Float[Tensor, "candidates batch"],
     inference_scale: float = 1.0,
 ) -> Float[Tensor, ""]:
     """Minus the batch mean of sum_k w_k (log p(x, h_k) + log q(h_k | x)), over the states that count only.
 
-    The weights, which sum to one for each row, and the states are constants. Most candidates of a chain are refused and
-    carry no weight, so dropping them is what makes many particles cheap. A weight below the square of the precision is
-    dropped too: no sum can show it, and products with it are denormal numbers, which slow a backward pass severalfold.
+    The weights, which sum to one for each row, and the states are constants.
 
     Args:
         model: The model.
         batch: The rows.
-        posterior: q(h | x) of the rows.
-        states: The candidates.
+        evaluated: The candidates. Their graph is used where they have one and where that costs less than another pass
+            over those that count.
         weights: The weight of each candidate.
         inference_scale: A factor of the second term.
     """
-    chosen = weights > torch.finfo(weights.dtype).eps ** 2
-    candidate, row = chosen.nonzero(as_tuple=True)
-    visited = states[candidate, row]
-    weight = weights[candidate, row]
+    loss, _ = _loss_and_counting_share(model, batch, evaluated, weights, inference_scale)
+    return loss
+
+
+def _loss_and_counting_share(
+    model: LatentVariableModel, batch: Batch, evaluated: EvaluatedStates, weights: Tensor, inference_scale: float
+) -> tuple[Tensor, float]:
+    counting = that_count(weights)
+    candidate, row = counting.nonzero(as_tuple=True)
+    share = len(row) / weights.numel()
+    if (
+        evaluated.log_joint.requires_grad
+        and _one_pass_is_cheaper(share)
+        # The slope of a state of probability zero may be no number, which a weight of zero does not cure.
+        and bool(evaluated.log_weights.isfinite().all())
+    ):
+        terms = evaluated.log_joint + inference_scale * evaluated.log_inference
+        return -(weights.where(counting, 0) * terms).sum() / len(batch), share
+
+    visited, weight = evaluated.h[candidate, row], weights[candidate, row]
     total = (weight * log_joint(model, batch.take(row), visited)).sum()
-    if isinstance(posterior, RowsTaken):
-        taken = posterior.take(row)
+    if isinstance(evaluated.posterior, RowsTaken):
+        taken = evaluated.posterior.take(row)
         assert isinstance(taken, Posterior)
         total = total + inference_scale * (weight * log_prob(taken, visited)).sum()
     else:
         # A posterior of the user's own may know its rows only as they are: all states pass, and the
         # dropped ones count for nothing.
-        total = total + inference_scale * (weights * log_prob(posterior, states).where(chosen, 0)).sum()
-    return -total / len(batch)
+        inference = log_prob(evaluated.posterior, evaluated.h)
+        total = total + inference_scale * (weights * inference.where(counting, 0)).sum()
+    return -total / len(batch), share
+
+
+def that_count(weights: Float[Tensor, "candidates batch"]) -> Bool[Tensor, "candidates batch"]:
+    """Which candidates count: most of a chain are refused and carry no weight.
+
+    A weight below the square of the precision is dropped too: no sum can show it, and products with it are denormal
+    numbers, which slow a backward pass severalfold.
+    """
+    return weights > torch.finfo(weights.dtype).eps ** 2
+
+
+def _one_pass_is_cheaper(counting_share: float) -> bool:
+    """Whether differentiating all candidates (1 + 2 passes) costs less than evaluating all and differentiating some."""
+    return 3 <= 1 + 3 * counting_share

@@ -147,17 +147,20 @@ def posterior_gradient(
     groups = parameter_groups(model, batch)
     if model.latent.states <= min(ENUMERATION_LIMIT, 4096):
         return _gradient(Enumeration()(model, batch).loss, groups)
-    posterior = model.posterior(batch)
-    state = posterior.sample((1,))[0]
-    for _ in range(0, burn_in, MOVES_AT_ONCE):
-        state = metropolis_independence(model, batch, posterior, state, MOVES_AT_ONCE).last
+    with torch.no_grad():
+        posterior = model.posterior(batch)
+        state = posterior.sample((1,))[0]
+        for _ in range(0, burn_in, MOVES_AT_ONCE):
+            state = metropolis_independence(model, batch, posterior, state, MOVES_AT_ONCE).last
     total: dict[str, Tensor] = {}
     rounds = max(1, (moves - burn_in) // MOVES_AT_ONCE)
     for _ in range(rounds):
-        trajectory = metropolis_independence(model, batch, posterior, state, MOVES_AT_ONCE)
+        posterior = model.posterior(batch)
+        with torch.no_grad():
+            trajectory = metropolis_independence(model, batch, posterior, state, MOVES_AT_ONCE)
         state = trajectory.last
         weights = trajectory.multiplicities.to(state.dtype) / MOVES_AT_ONCE
-        loss = weighted_loss(model, batch, model.posterior(batch), trajectory.candidates, weights)
+        loss = weighted_loss(model, batch, trajectory.evaluated, weights)
         for name, gradient in _gradient(loss, groups).items():
             total[name] = total.get(name, torch.zeros_like(gradient)) + gradient / rounds
     return total

@@ -17,8 +17,8 @@ from jsa.models.configuration import Style
 class Perceptron(nn.Module):
     """Linear layers with an activation between them; none after the last.
 
-    An input that is a context of the whole batch is given apart, and its part of the first product is computed once
-    a row instead of once a sample: the parameters are those of a network on the concatenation.
+    An input that is a context of the whole batch is given apart, as its part of the first product, which is computed
+    once a row instead of once a sample: the parameters are those of a network on the concatenation.
 
     Args:
         inputs: The width of the main input.
@@ -50,18 +50,19 @@ class Perceptron(nn.Module):
             if style.initial_bias is not None:
                 nn.init.constant_(linear.bias, style.initial_bias)
 
+    def of_context(self, context: Float[Tensor, "batch context"]) -> Float[Tensor, "batch hidden"]:
+        """The part of the first product that the context alone determines, with the bias."""
+        first = self.layers[0]
+        assert isinstance(first, nn.Linear)
+        return F.linear(context, first.weight[:, self.inputs :], first.bias)
+
     def forward(
-        self, main: Float[Tensor, "*samples inputs"], context: Float[Tensor, "batch context"] | None = None
+        self, main: Float[Tensor, "*samples inputs"], of_context: Float[Tensor, "batch hidden"] | None = None
     ) -> Float[Tensor, "*samples outputs"]:
-        """The output for each main input, given the context of its row."""
+        """The output for each main input, given what ``of_context`` made of the context of its row."""
         first, *rest = self.layers
         assert isinstance(first, nn.Linear)
-        if context is None:
-            value = first(main)
-        else:
-            value = F.linear(main, first.weight[:, : self.inputs]) + F.linear(
-                context, first.weight[:, self.inputs :], first.bias
-            )
+        value = first(main) if of_context is None else F.linear(main, first.weight[:, : self.inputs]) + of_context
         for linear in rest:
             value = linear(self.activation(value))
         return value
@@ -75,9 +76,9 @@ class Conditional(nn.Module):
         self.layer = layer
         self.network = network
 
-    def forward(self, main: Tensor, context: Tensor | None = None) -> Factorised:
+    def forward(self, main: Tensor, of_context: Tensor | None = None) -> Factorised:
         """The distribution of the layer."""
-        return factorised(self.layer, self.network(main, context))
+        return factorised(self.layer, self.network(main, of_context))
 
 
 def _activation(style: Style) -> nn.Module:

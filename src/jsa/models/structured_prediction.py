@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.distributions import Factorised
+from jsa.distributions import Factorised, factorised
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace, Layer
 from jsa.model import LatentVariableModel
@@ -62,17 +62,19 @@ class StructuredPrediction(LatentVariableModel):
 
     def posterior(self, batch: Batch) -> LayeredPosterior:
         """q(h | x, c)."""
-        return LayeredPosterior(self.latent, self.inference(batch.x, _context(batch.context)))
+        of_context = self.inference.network.of_context(_context(batch.context))
+        return LayeredPosterior(self.latent, self.inference(batch.x, of_context))
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
         """log p(x | h, c) + log p(h | c)."""
-        context = _context(batch.context)
-        prior: Factorised = self.prior(context)
-        return self.observation(h, context).log_prob(batch.x) + prior.log_prob(h)
+        # What the context alone determines is the same for all states of a row.
+        of_context = batch.for_each_row(lambda rows: self.generative.network.of_context(_context(rows.context)))
+        observation: Factorised = self.generative(h, of_context)
+        return observation.log_prob(batch.x) + self._prior(batch).log_prob(h)
 
     def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorised]:
         """p(h | c), for relaxed methods."""
-        return [self.prior(_context(batch.context))]
+        return [self._prior(batch)]
 
     @torch.no_grad()
     def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Float[Tensor, "*samples width"]:
@@ -82,8 +84,12 @@ class StructuredPrediction(LatentVariableModel):
 
     def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorised:
         """p(x | h, c)."""
-        distribution: Factorised = self.generative(h, _context(context))
+        distribution: Factorised = self.generative(h, self.generative.network.of_context(_context(context)))
         return distribution
+
+    def _prior(self, batch: Batch) -> Factorised:
+        parameters = batch.for_each_row(lambda rows: self.prior.network(_context(rows.context)))
+        return factorised(self.prior.layer, parameters)
 
 
 def _context(context: Tensor | None) -> Tensor:

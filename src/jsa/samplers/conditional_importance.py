@@ -6,12 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.model import LatentVariableModel, Posterior, log_weights
+from jsa.model import LatentVariableModel, Posterior, evaluate
 from jsa.samplers.trajectory import Trajectory
 from jsa.types import Batch
 
 
-@torch.no_grad()
 def conditional_importance(
     model: LatentVariableModel,
     batch: Batch,
@@ -21,14 +20,16 @@ def conditional_importance(
 ) -> Trajectory:
     """One move of each row's chain: to one of its state and so many proposals, chosen in proportion to their weights.
 
+    The candidates are evaluated with a graph where gradients are enabled.
+
     References:
         Naesseth, Lindsten and Blei, Markovian score climbing: variational inference with KL(p||q), NeurIPS 2020.
     """
     candidates = torch.cat([initial.unsqueeze(0), posterior.sample((proposals,))])
-    weights_of_candidates = log_weights(model, batch, posterior, candidates)
+    evaluated = evaluate(model, batch, posterior, candidates)
     # The candidate into whose part of the summed weights the uniform falls. Where no candidate has any weight the sums
     # are no numbers, no comparison holds, and the chain stays.
-    sums = weights_of_candidates.softmax(0).cumsum(0)
+    sums = evaluated.log_weights.softmax(0).cumsum(0)
     uniforms = torch.rand(len(batch), dtype=initial.dtype, device=initial.device)
     chosen = (uniforms * sums[-1] >= sums[:-1]).sum(0)
-    return Trajectory(candidates, weights_of_candidates, chosen.unsqueeze(0))
+    return Trajectory(evaluated, chosen.unsqueeze(0))

@@ -7,12 +7,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jsa import weights
-from jsa.model import LatentVariableModel, Posterior, log_weights
+from jsa.model import LatentVariableModel, Posterior, evaluate
 from jsa.samplers.trajectory import Trajectory
 from jsa.types import Batch
 
 
-@torch.no_grad()
 def metropolis_independence(
     model: LatentVariableModel,
     batch: Batch,
@@ -23,13 +22,13 @@ def metropolis_independence(
     """Moves each row's chain from its initial state with the inference model as proposal.
 
     The weight of the initial state is computed here, under the present parameters: a weight from an earlier step
-    belongs to another model and would break the invariance.
+    belongs to another model and would break the invariance. The candidates are evaluated with a graph where gradients
+    are enabled.
 
     References:
         Liu, Monte Carlo Strategies in Scientific Computing (Springer, 2008), section 5.4.2.
     """
     candidates = torch.cat([initial.unsqueeze(0), posterior.sample((moves,))])
-    weights_of_candidates = log_weights(model, batch, posterior, candidates)
+    evaluated = evaluate(model, batch, posterior, candidates)
     uniforms = torch.rand(moves, len(batch), dtype=initial.dtype, device=initial.device)
-    path = weights.independence_path(weights_of_candidates, uniforms)
-    return Trajectory(candidates, weights_of_candidates, path)
+    return Trajectory(evaluated, weights.independence_path(evaluated.log_weights, uniforms))

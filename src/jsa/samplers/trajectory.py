@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from jsa import weights
+from jsa.model import EvaluatedStates
 
 
 @dataclass(frozen=True)
@@ -16,14 +17,22 @@ class Trajectory:
     """Some moves of the chains of a batch.
 
     Attributes:
-        candidates: The initial states, then the proposals in order.
-        log_weights: Their log-weights under the present parameters.
+        evaluated: The candidates, evaluated under the present parameters: the initial states, then the proposals.
         path: The number of the candidate at which each chain stands after each move.
     """
 
-    candidates: Float[Tensor, "candidates batch width"]
-    log_weights: Float[Tensor, "candidates batch"]
+    evaluated: EvaluatedStates
     path: Int64[Tensor, "moves batch"]
+
+    @property
+    def candidates(self) -> Float[Tensor, "candidates batch width"]:
+        """The initial states, then the proposals in order."""
+        return self.evaluated.h
+
+    @property
+    def log_weights(self) -> Float[Tensor, "candidates batch"]:
+        """The log-weights of the candidates."""
+        return self.evaluated.log_weights
 
     @property
     def multiplicities(self) -> Int64[Tensor, "candidates batch"]:

@@ -1,0 +1,1 @@
+"""How far the program is from what its arithmetic alone costs: ratios measured in one run, never absolute times."""

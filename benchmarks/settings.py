@@ -1,0 +1,86 @@
+"""What is measured: the models and batches of the paper's three tables, and the methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from jsa.data import IndexedDataset, load
+from jsa.estimators import Estimator, PersistentEstimator
+from jsa.estimators.build import build_estimator
+from jsa.latent import Layer
+from jsa.models.belief_network import BeliefNetwork
+from jsa.models.build import build_model
+from jsa.models.configuration import preset
+from jsa.models.structured_prediction import StructuredPrediction
+
+Model = BeliefNetwork | StructuredPrediction
+
+ROWS = 5_000
+"""Few enough rows that the chains of a short warm-up are visited several times and have the age that slows them."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A model with the batch size and the number of particles that the paper trains it with."""
+
+    name: str
+    model: str
+    batch_size: int
+    particles: int
+
+
+SETTINGS = (
+    Setting("linear", "linear", 50, 2),
+    Setting("nonlinear", "nonlinear", 50, 2),
+    Setting("two-layers", "two-layers", 50, 2),
+    Setting("categorical", "categorical", 200, 20),
+    Setting("structured-5", "structured", 100, 5),
+    Setting("structured-80", "structured", 100, 80),
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    """An estimator, in one of its stages where it has two."""
+
+    name: str
+    estimator: str
+    stage: int | None = None
+
+    def suits(self, setting: Setting) -> bool:
+        """Whether the method is defined for the latents and the number of particles."""
+        return self.estimator != "arm" or (setting.model != "categorical" and setting.particles % 2 == 0)
+
+    def build(self, setting: Setting, model: Model, rows: int) -> Estimator:
+        """The estimator for a model."""
+        options: dict[str, object] = {"particles": setting.particles}
+        estimator = build_estimator(self.estimator, model.latent, inputs=784, rows=rows, options=options)
+        if isinstance(estimator, PersistentEstimator) and self.stage is not None:
+            estimator.stage = type(estimator.stage)(self.stage)
+        return estimator
+
+
+METHODS = (
+    Method("JSA, stage I", "jsa", 1),
+    Method("JSA, stage II", "jsa", 2),
+    Method("RWS", "rws"),
+    Method("VIMCO", "vimco"),
+    Method("ARM", "arm"),
+    Method("ST Gumbel-Softmax", "st-gumbel-softmax"),
+)
+
+
+def digits(setting: Setting, rows: int = ROWS) -> IndexedDataset:
+    """The first rows of the embedded MNIST, with their upper half as context where the model is conditional."""
+    data = load("mnist-static").train
+    assert isinstance(data, IndexedDataset)
+    first = IndexedDataset(data.rows[:rows].clone())
+    return first.split_context(392) if preset(setting.model).conditional else first
+
+
+def make_model(setting: Setting, data: IndexedDataset) -> Model:
+    """The model of a setting, freshly initialised."""
+    torch.manual_seed(0)
+    return build_model(preset(setting.model), Layer("bernoulli", data.observed_columns), data.context_width)
