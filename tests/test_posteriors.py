@@ -55,7 +55,8 @@ def test_draws_have_the_probabilities(example: Example) -> None:
 def test_a_layer_depends_on_all_layers_before_it() -> None:
     posterior = three_layers()
     uniforms = torch.rand(100, 2, SPACE.variables, dtype=torch.float64)
-    h = posterior.from_uniforms(uniforms)
+    h, log_prob = posterior.from_uniforms(uniforms)
+    assert torch.allclose(log_prob, posterior.log_prob(h), atol=1e-12, rtol=0)
     first, second, third = (h[..., where] for where in SPACE.slices)
     assert torch.equal(first, posterior.first.from_uniforms(uniforms[..., :2]))
     assert torch.equal(second, posterior.conditional(1, first).from_uniforms(uniforms[..., 2:3]))

@@ -94,12 +94,14 @@ class Bernoulli(Factorised):
 
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
         """One where the uniform is below the probability."""
-        probabilities = self.logits.detach().sigmoid()
-        return (uniforms < probabilities.where(probabilities > RAREST, 0)).to(self.logits.dtype)
+        probabilities = F.threshold(self.logits.detach().sigmoid(), RAREST, 0.0)
+        return (uniforms < probabilities).to(self.logits.dtype)
 
     def log_prob(self, h: Tensor) -> Tensor:
         """Sum of h l - softplus(l): one transcendental function where two logarithms would be the definition."""
-        return (h * self.logits).sum(-1) - softplus_sum(self.logits)
+        # One vector of logits for all states, a prior, is a product of a matrix with it.
+        chosen = h @ self.logits if self.logits.ndim == 1 else (h * self.logits).sum(-1)
+        return chosen - softplus_sum(self.logits)
 
     def take(self, rows: Tensor) -> Self:
         """The distributions of these rows."""

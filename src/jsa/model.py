@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from jsa.distributions import Factorised
 from jsa.errors import NumericalError, UsageError
 from jsa.latent import LatentSpace
+from jsa.posteriors import SampledWithLogProb
 from jsa.types import Batch
 
 STATES_AT_ONCE = 1_000
@@ -121,25 +122,49 @@ class EvaluatedStates:
     log_weights: Float[Tensor, "*samples batch"]
 
 
+def draw(
+    posterior: Posterior, samples: int
+) -> tuple[Float[Tensor, "samples batch width"], Float[Tensor, "samples batch"]]:
+    """So many states from q(h | x) for each row, and their log q, with gradient where that is enabled."""
+    if isinstance(posterior, SampledWithLogProb):
+        return posterior.sample_with_log_prob((samples,))
+    h = posterior.sample((samples,))
+    return h, log_prob(posterior, h)
+
+
 def evaluate(
-    model: LatentVariableModel, batch: Batch, posterior: Posterior, h: Float[Tensor, "samples batch width"]
+    model: LatentVariableModel,
+    batch: Batch,
+    posterior: Posterior,
+    h: Float[Tensor, "samples batch width"],
+    log_inference: Float[Tensor, "samples batch"] | None = None,
 ) -> EvaluatedStates:
-    """One pass over states; a log-weight that is no number is an error that names the term and the row."""
-    joint, inference = (
-        torch.cat(parts)
-        for parts in zip(*((log_joint(model, batch, part), log_prob(posterior, part)) for part in _parts(h)), strict=True)
-    )
+    """One pass over states; a log-weight that is no number is an error that names the term and the row.
+
+    Args:
+        model: The model.
+        batch: The rows.
+        posterior: q(h | x) of the rows.
+        h: The states.
+        log_inference: log q(h | x) where it is known from drawing them.
+    """
+    joint = torch.cat([log_joint(model, batch, part) for part in _parts(h)])
+    inference = log_prob(posterior, h) if log_inference is None else log_inference
     weights = joint.detach() - inference.detach()
     refuse_non_finite(batch, joint.detach(), inference.detach(), weights)
     return EvaluatedStates(posterior, h, joint, inference, weights)
 
 
 def log_weights(
-    model: LatentVariableModel, batch: Batch, posterior: Posterior, h: Float[Tensor, "samples batch width"]
+    model: LatentVariableModel,
+    batch: Batch,
+    posterior: Posterior,
+    h: Float[Tensor, "samples batch width"],
+    log_inference: Float[Tensor, "samples batch"] | None = None,
 ) -> Float[Tensor, "samples batch"]:
     """log p(x, h) - log q(h | x) without gradient."""
     with torch.no_grad():
-        return evaluate(model, batch, posterior, h).log_weights
+        return evaluate(model, batch, posterior, h, log_inference).log_weights
 
 
 def _parts(h: Float[Tensor, "samples batch width"]) -> tuple[Tensor, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, Self, runtime_checkable
 
 import torch
@@ -46,19 +46,24 @@ class LayeredPosterior:
         """The distribution of a layer given the part of the state vector that stands before it."""
         return self.first if layer == 0 else self.deeper[layer - 1](ancestors)
 
-    def from_uniforms(self, uniforms: Float[Tensor, "*samples variables"]) -> Float[Tensor, "*samples width"]:
-        """The draw that these uniforms determine, layer by layer."""
-        state = self.first.from_uniforms(uniforms[..., self.latent.noise_slices[0]])
-        for deeper, where in zip(self.deeper, self.latent.noise_slices[1:], strict=True):
-            state = torch.cat([state, deeper(state).from_uniforms(uniforms[..., where])], dim=-1)
-        return state
+    def from_uniforms(
+        self, uniforms: Float[Tensor, "*samples variables"]
+    ) -> tuple[Float[Tensor, "*samples width"], Float[Tensor, "*samples"]]:
+        """The draw that these uniforms determine, layer by layer, and its log-probability."""
+        layers = list(self._drawn(uniforms))
+        first, *deeper = (distribution.log_prob(drawn) for distribution, drawn in layers)
+        return _joined([drawn for _, drawn in layers]), sum(deeper, start=first)
+
+    def sample_with_log_prob(
+        self, shape: tuple[int, ...] = ()
+    ) -> tuple[Float[Tensor, "*samples width"], Float[Tensor, "*samples"]]:
+        """Draws from torch's global generator with their log-probabilities; only these have a gradient."""
+        return self.from_uniforms(self._uniforms(shape))
 
     @torch.no_grad()
     def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
         """Draws of shape (*shape, batch, width), from torch's global generator."""
-        like = self.first.like
-        size = (*shape, *self.first.batch_shape, self.latent.variables)
-        return self.from_uniforms(torch.rand(size, dtype=like.dtype, device=like.device))
+        return _joined([drawn for _, drawn in self._drawn(self._uniforms(shape))])
 
     def log_prob(self, h: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples"]:
         """The sum of the layers' log-probabilities, each given the layers before it."""
@@ -75,6 +80,23 @@ class LayeredPosterior:
     def take(self, rows: Int64[Tensor, " taken"]) -> Self:
         """The posterior of these rows of the batch; the encoder is not run again."""
         return type(self)(self.latent, self.first.take(rows), self.deeper)
+
+    def _uniforms(self, shape: tuple[int, ...]) -> Tensor:
+        like = self.first.like
+        size = (*shape, *self.first.batch_shape, self.latent.variables)
+        return torch.rand(size, dtype=like.dtype, device=like.device)
+
+    def _drawn(self, uniforms: Tensor) -> Iterator[tuple[Factorised, Tensor]]:
+        """Each layer's distribution given the draws of the layers before it, and its draw."""
+        layers: list[Tensor] = []
+        for number, where in enumerate(self.latent.noise_slices):
+            distribution = self.first if number == 0 else self.deeper[number - 1](_joined(layers))
+            layers.append(distribution.from_uniforms(uniforms[..., where]))
+            yield distribution, layers[-1]
+
+
+def _joined(layers: list[Tensor]) -> Tensor:
+    return layers[0] if len(layers) == 1 else torch.cat(layers, dim=-1)
 
 
 class TorchPosterior:
@@ -122,6 +144,19 @@ class RowsTaken(Protocol):
 class NoiseDriven(Protocol):
     """A posterior whose draws are a function of uniforms."""
 
-    def from_uniforms(self, uniforms: Float[Tensor, "*samples variables"], /) -> Float[Tensor, "*samples width"]:
-        """The draw that these uniforms determine."""
+    def from_uniforms(
+        self, uniforms: Float[Tensor, "*samples variables"], /
+    ) -> tuple[Float[Tensor, "*samples width"], Float[Tensor, "*samples"]]:
+        """The draw that these uniforms determine, and its log-probability."""
+        ...
+
+
+@runtime_checkable
+class SampledWithLogProb(Protocol):
+    """A posterior that knows the log-probability of what it draws at less cost than from the draws alone."""
+
+    def sample_with_log_prob(
+        self, shape: tuple[int, ...], /
+    ) -> tuple[Float[Tensor, "*samples width"], Float[Tensor, "*samples"]]:
+        """Draws of shape (*shape, batch, width), without gradient, and their log-probabilities with it."""
         ...

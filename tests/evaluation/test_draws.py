@@ -62,7 +62,9 @@ def test_the_global_generator_is_neither_used_nor_touched(example: Example) -> N
 
 def draws(example: Example, batch: Batch, seed: int = 0, first: int = 0, count: int = 2) -> torch.Tensor:
     posterior = example.model.posterior(batch)
-    return RowDraws(example.model, batch, posterior, seed).blocks(first, count)
+    h, log_inference = RowDraws(example.model, batch, posterior, seed).blocks(first, count)
+    assert torch.allclose(log_inference, posterior.log_prob(h), atol=1e-6)
+    return h
 
 
 @torch.no_grad()

@@ -42,7 +42,7 @@ def test_mean_weight_is_the_likelihood(example: Example) -> None:
     batch = repeated(example.batch, 20)
     with torch.no_grad():
         posterior = example.model.posterior(batch)
-        h = RowDraws(example.model, batch, posterior, seed=0).blocks(0, 20)
+        h, _ = RowDraws(example.model, batch, posterior, seed=0).blocks(0, 20)
         weights = log_weights(example.model, batch, posterior, h).exp()
     by_row = weights.unflatten(1, (20, -1)).flatten(0, 1)
     assert len(by_row) == 20_000

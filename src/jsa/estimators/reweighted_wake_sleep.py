@@ -11,7 +11,7 @@ from torch import Tensor
 from jsa.errors import UsageError
 from jsa.estimators.base import Description, at_least
 from jsa.estimators.weighted import WeightedEstimator
-from jsa.model import Generative, LatentVariableModel, evaluate, log_prob
+from jsa.model import Generative, LatentVariableModel, draw, evaluate, log_prob
 from jsa.types import Batch, Estimate
 from jsa.weights import effective_sample_size, log_mean_weight
 
@@ -53,7 +53,7 @@ class ReweightedWakeSleep(WeightedEstimator):
         """Draws, weighs, and dreams where asked to."""
         posterior = model.posterior(batch)
         with self.evaluating_candidates():
-            evaluated = evaluate(model, batch, posterior, posterior.sample((self.particles,)))
+            evaluated = evaluate(model, batch, posterior, *draw(posterior, self.particles))
         weights = evaluated.log_weights
         loss = self.weighted_loss(model, batch, evaluated, weights.softmax(0), 1 - self.sleep)
         if self.sleep:

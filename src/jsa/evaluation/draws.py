@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel, Posterior
+from jsa.model import LatentVariableModel, Posterior, log_prob
 from jsa.posteriors import NoiseDriven
 from jsa.types import Batch
 
@@ -33,11 +33,14 @@ class RowDraws:
             positions = torch.arange(len(batch), device=batch.index.device).split(1)
             self._row_posteriors = [model.posterior(batch.take(position)) for position in positions]
 
-    def blocks(self, first: int, count: int) -> Float[Tensor, "samples batch width"]:
-        """The samples of ``count`` blocks from the block number ``first`` on."""
+    def blocks(
+        self, first: int, count: int
+    ) -> tuple[Float[Tensor, "samples batch width"], Float[Tensor, "samples batch"]]:
+        """The samples of ``count`` blocks from the block number ``first`` on, and their log q."""
         if isinstance(self._posterior, NoiseDriven):
             return self._posterior.from_uniforms(self._uniforms(self._latent, first, count))
-        return torch.cat([self._sampled(block) for block in range(first, first + count)])
+        h = torch.cat([self._sampled(block) for block in range(first, first + count)])
+        return h, log_prob(self._posterior, h)
 
     def _uniforms(self, latent: LatentSpace, first: int, count: int) -> Tensor:
         device = self._like.device

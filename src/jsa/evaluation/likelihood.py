@@ -228,8 +228,8 @@ def _weights_by_chunk(
             parts = []
             for first in range(0, blocks, blocks_at_once):
                 count = min(blocks_at_once, blocks - first)
-                h = draws.blocks(first, count)[: samples - first * BLOCK]
-                parts.append(log_weights(model, batch, posterior, h).double())
+                drawn = (part[: samples - first * BLOCK] for part in draws.blocks(first, count))
+                parts.append(log_weights(model, batch, posterior, *drawn).double())
             yield torch.cat(parts)
             if progress is not None:
                 progress(len(batch))

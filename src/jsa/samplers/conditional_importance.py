@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.model import LatentVariableModel, Posterior, evaluate
-from jsa.samplers.trajectory import Trajectory
+from jsa.model import LatentVariableModel, Posterior
+from jsa.samplers.trajectory import Trajectory, evaluate_candidates
 from jsa.types import Batch
 
 
@@ -25,8 +25,7 @@ def conditional_importance(
     References:
         Naesseth, Lindsten and Blei, Markovian score climbing: variational inference with KL(p||q), NeurIPS 2020.
     """
-    candidates = torch.cat([initial.unsqueeze(0), posterior.sample((proposals,))])
-    evaluated = evaluate(model, batch, posterior, candidates)
+    evaluated = evaluate_candidates(model, batch, posterior, initial, proposals)
     # The candidate into whose part of the summed weights the uniform falls. Where no candidate has any weight the sums
     # are no numbers, no comparison holds, and the chain stays.
     sums = evaluated.log_weights.softmax(0).cumsum(0)

@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jsa import weights
-from jsa.model import LatentVariableModel, Posterior, evaluate
-from jsa.samplers.trajectory import Trajectory
+from jsa.model import LatentVariableModel, Posterior
+from jsa.samplers.trajectory import Trajectory, evaluate_candidates
 from jsa.types import Batch
 
 
@@ -28,7 +28,6 @@ def metropolis_independence(
     References:
         Liu, Monte Carlo Strategies in Scientific Computing (Springer, 2008), section 5.4.2.
     """
-    candidates = torch.cat([initial.unsqueeze(0), posterior.sample((moves,))])
-    evaluated = evaluate(model, batch, posterior, candidates)
+    evaluated = evaluate_candidates(model, batch, posterior, initial, moves)
     uniforms = torch.rand(moves, len(batch), dtype=initial.dtype, device=initial.device)
     return Trajectory(evaluated, weights.independence_path(evaluated.log_weights, uniforms))

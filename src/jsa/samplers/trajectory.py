@@ -9,7 +9,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from jsa import weights
-from jsa.model import EvaluatedStates
+from jsa.model import EvaluatedStates, LatentVariableModel, Posterior, draw, evaluate, log_prob
+from jsa.types import Batch
 
 
 @dataclass(frozen=True)
@@ -49,3 +50,22 @@ class Trajectory:
         """Where each chain stands in the end: all layers of a state move together."""
         rows = torch.arange(self.path.shape[1], device=self.path.device)
         return self.candidates[self.path[-1], rows]
+
+
+def evaluate_candidates(
+    model: LatentVariableModel,
+    batch: Batch,
+    posterior: Posterior,
+    initial: Float[Tensor, "batch width"],
+    proposals: int,
+) -> EvaluatedStates:
+    """Where the chains of a batch stand, and so many draws from q(h | x) for each, evaluated together."""
+    first = initial.unsqueeze(0)
+    drawn, log_inference = draw(posterior, proposals)
+    return evaluate(
+        model,
+        batch,
+        posterior,
+        torch.cat([first, drawn]),
+        torch.cat([log_prob(posterior, first), log_inference]),
+    )

@@ -1,0 +1,62 @@
+"""Times that are compared within one run: interleaved, repeated, and given as ratios with their spread."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+ROUNDS = 15
+SECONDS_A_ROUND = 0.08
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A median with its quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """The median and the quartiles of some values."""
+        low, median, high = statistics.quantiles(values, n=4)
+        return cls(median, low, high)
+
+
+class Interleaved:
+    """Times of several contenders, which take turns so that whatever else the machine does meets all of them.
+
+    Args:
+        contenders: What to time, by name.
+        rounds: How many turns each has.
+    """
+
+    def __init__(self, contenders: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> None:
+        repetitions = {name: _repetitions(contender) for name, contender in contenders.items()}
+        self._seconds: dict[str, list[float]] = {name: [] for name in contenders}
+        for _ in range(rounds):
+            for name, contender in contenders.items():
+                self._seconds[name].append(_time(contender, repetitions[name]))
+
+    def seconds(self, name: str) -> float:
+        """The median time of a contender."""
+        return statistics.median(self._seconds[name])
+
+    def ratio(self, name: str, base: str) -> Spread:
+        """How many times longer a contender takes than another, turn by turn."""
+        return Spread.of([a / b for a, b in zip(self._seconds[name], self._seconds[base], strict=True)])
+
+
+def _repetitions(contender: Callable[[], object]) -> int:
+    _time(contender, 2)
+    return max(1, round(SECONDS_A_ROUND / _time(contender, 2)))
+
+
+def _time(contender: Callable[[], object], repetitions: int) -> float:
+    started = time.perf_counter()
+    for _ in range(repetitions):
+        contender()
+    return (time.perf_counter() - started) / repetitions

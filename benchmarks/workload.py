@@ -1,0 +1,153 @@
+"""A method at work on a model that was trained for a while, and how many states its steps need."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from benchmarks.floor import Work, flops, passes
+from benchmarks.settings import Method, Model, Setting, make_model
+from jsa.data import IndexedDataset, epoch_order
+from jsa.estimators import Estimator, PersistentEstimator
+from jsa.learner import Learner
+from jsa.samplers import Trajectory
+from jsa.types import Batch, Estimate
+
+WARM_UP_RATE = 1e-3
+WARM_UP_PARTICLES = 4
+"""Few particles age a model as well as many, in a fraction of the time."""
+STEPS_COUNTED = 20
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model after some training with JSA, and where its chains stand."""
+
+    setting: Setting
+    data: IndexedDataset
+    model: Model
+    chains: PersistentEstimator
+
+
+def train_for_a_while(setting: Setting, data: IndexedDataset) -> Trained:
+    """Half of the warm-up in stage I, half in stage II, so that the chains are as old as in training."""
+    model = make_model(setting, data)
+    estimator = Method("", "jsa", 1).build(min(setting.particles, WARM_UP_PARTICLES), model, len(data))
+    assert isinstance(estimator, PersistentEstimator)
+    training = Training(setting, data, model, estimator, WARM_UP_RATE)
+    for step in range(setting.warm_up_steps):
+        if step == setting.warm_up_steps // 2:
+            estimator.stage = type(estimator.stage)(2)
+        training.step()
+    return Trained(setting, data, model, estimator)
+
+
+class Training:
+    """The steps of a training, as the training loop makes them."""
+
+    def __init__(
+        self, setting: Setting, data: IndexedDataset, model: Model, estimator: Estimator, rate: float = 1e-5
+    ) -> None:
+        self.data = data
+        self.learner = Learner(model, estimator).train()
+        self.optimiser = torch.optim.Adam(self.learner.parameters(), lr=rate, fused=True)
+        self._visits = _endless_visits(len(data), setting.batch_size)
+        self.data_path_seconds = 0.0
+
+    def step(self) -> Estimate:
+        """One step."""
+        batch = self.batch()
+        estimate: Estimate = self.learner(batch)
+        assert bool(estimate.loss.isfinite())
+        self.optimiser.zero_grad(set_to_none=True)
+        estimate.loss.backward()
+        self.optimiser.step()
+        return estimate
+
+    def batch(self) -> Batch:
+        """The next batch."""
+        return self.data.batch(next(self._visits))
+
+
+class Workload(Training):
+    """The steps of a method on a trained model, which they hardly move."""
+
+    def __init__(self, trained: Trained, method: Method, particles: int | None = None) -> None:
+        model = copy.deepcopy(trained.model)
+        self.particles = particles or trained.setting.particles
+        self.method = method
+        self.model = model
+        estimator = method.build(self.particles, model, len(trained.data))
+        if isinstance(estimator, PersistentEstimator):
+            estimator.cache = copy.deepcopy(trained.chains.cache)
+        super().__init__(trained.setting, trained.data, model, estimator)
+        self.rows = trained.setting.batch_size
+
+    @cached_property
+    def work(self) -> Work:
+        """What a step cannot do without, with as many states differentiated as these steps visit on average."""
+        with _recorded_visits(self.learner.estimator) as visited:
+            estimates = [self.step() for _ in range(STEPS_COUNTED)]
+        particles, rows, latent = self.particles, self.rows, self.model.latent
+        match self.method.estimator:
+            case "jsa":
+                candidates = (particles + 1) * rows
+                counting = sum(visited) / STEPS_COUNTED
+                return self._cheapest(candidates, round(counting), particles * rows * (latent.variables + 1))
+            case "rws":
+                weights = [estimate.log_weights.softmax(0) for estimate in estimates]
+                counting = sum(int((weight > torch.finfo().eps ** 2).sum()) for weight in weights) / STEPS_COUNTED
+                return self._cheapest(particles * rows, round(counting), particles * rows * latent.variables)
+            case _:
+                states = estimates[-1].log_weights.numel()
+                relaxed = self.method.estimator == "st-gumbel-softmax"
+                return Work(rows, 0, states, relaxed, particles * rows * (latent.width if relaxed else latent.variables))
+
+    def _cheapest(self, candidates: int, counting: int, uniforms: int) -> Work:
+        """All candidates evaluated and those that count differentiated, or all differentiated, by their products."""
+        two_passes = Work(self.rows, candidates, counting, False, uniforms)
+        one_pass = Work(self.rows, 0, candidates, False, uniforms)
+        return min(two_passes, one_pass, key=lambda work: flops(passes(self.model, work)))
+
+    def data_path(self) -> float:
+        """The seconds that the data path of one step takes: batching, and reading and writing the chains."""
+        estimator = self.learner.estimator
+        started = time.perf_counter()
+        batch = self.batch()
+        if isinstance(estimator, PersistentEstimator):
+            states, visited = estimator.cache.read(batch.index)
+            estimator.cache.write(batch.index, states, visited)
+        return time.perf_counter() - started
+
+
+def _endless_visits(rows: int, batch_size: int) -> Iterator[Tensor]:
+    epoch = 0
+    while True:
+        yield from epoch_order(rows, batch_size, seed=0, epoch=epoch)
+        epoch += 1
+
+
+@contextmanager
+def _recorded_visits(estimator: Estimator) -> Iterator[list[int]]:
+    """A list to which every step adds how many states its chains visit."""
+    visited: list[int] = []
+    if not isinstance(estimator, PersistentEstimator):
+        yield visited
+        return
+    move = estimator.move
+
+    def recorded(*arguments: object) -> Trajectory:
+        trajectory = move(*arguments)  # type: ignore[arg-type]
+        visited.append(int((trajectory.multiplicities > 0).sum()))
+        return trajectory
+
+    estimator.move = recorded  # type: ignore[method-assign]
+    yield visited
+    del estimator.move
