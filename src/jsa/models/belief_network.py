@@ -63,7 +63,15 @@ class BeliefNetwork(LatentVariableModel):
             Conditional(above, network(below.width, hidden, above.parameters)) for below, above in pairs
         )
         self.generative = nn.ModuleList(
-            Conditional(below, network(above.width, tuple(reversed(hidden)), below.parameters))
+            Conditional(
+                below,
+                network(
+                    above.width,
+                    tuple(reversed(hidden)),
+                    below.parameters,
+                    one_hot=above.classes if above.kind == "categorical" else 0,
+                ),
+            )
             for below, above in pairs
         )
         parameters = torch.zeros(latent.layers[-1].parameters)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from jsa.distributions import Factorised, factorised
 from jsa.latent import Layer
 from jsa.models.configuration import Style
+from jsa.models.one_hot import gather_sum, gather_sum_wins
 
 
 class Perceptron(nn.Module):
@@ -25,6 +26,7 @@ class Perceptron(nn.Module):
         hidden: The widths of the hidden layers, none for a linear map.
         outputs: The width of the output.
         context: The width of the context, 0 for none.
+        one_hot: The number of classes where the main input is made of one-hot variables, 0 where it is not.
         style: The activation and the initialisation.
     """
 
@@ -35,11 +37,13 @@ class Perceptron(nn.Module):
         outputs: int,
         *,
         context: int = 0,
+        one_hot: int = 0,
         style: Style | None = None,
     ) -> None:
         super().__init__()
         style = style or Style()
         self.inputs = inputs
+        self.one_hot = one_hot
         widths = [inputs + context, *hidden, outputs]
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
         self.activation = _activation(style)
@@ -62,7 +66,12 @@ class Perceptron(nn.Module):
         """The output for each main input, given what ``of_context`` made of the context of its row."""
         first, *rest = self.layers
         assert isinstance(first, nn.Linear)
-        value = first(main) if of_context is None else F.linear(main, first.weight[:, : self.inputs]) + of_context
+        if of_context is not None:
+            value = F.linear(main, first.weight[:, : self.inputs]) + of_context
+        elif self.one_hot and gather_sum_wins(main, self.one_hot):
+            value = gather_sum(main, first, self.one_hot)
+        else:
+            value = first(main)
         for linear in rest:
             value = linear(self.activation(value))
         return value
