@@ -1,12 +1,14 @@
 # make run    trains on the embedded MNIST and shows what came of it
 # make test   runs everything that CI runs
-# Both install what they need into .venv, once.
+# make bench  measures how far steps and evaluations are from their arithmetic, into results/bench.json: ten minutes
+# make bench-compare  measures again and shows what got slower since the committed results/bench.json
+# All install what they need into .venv, once.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test clean
+.PHONY: run test bench bench-compare clean
 
 # The settings were chosen by hand among a dozen short trials, with validation and test NLL both in view: the run shows
 # that learning works in a few minutes. Its test NLL is no benchmark figure.
@@ -21,6 +23,14 @@ test: .venv/.installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
+
+bench: .venv/.installed
+	OMP_NUM_THREADS=2 $(BIN)/python -m benchmarks --with-compile --out results/bench.json
+
+bench-compare: .venv/.installed
+	git show HEAD:results/bench.json > .bench-before.json
+	OMP_NUM_THREADS=2 $(BIN)/python -m benchmarks --compare .bench-before.json
+	rm .bench-before.json
 
 clean:
 	rm -rf .venv

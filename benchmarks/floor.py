@@ -7,7 +7,7 @@ operation are not in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -120,7 +120,7 @@ def _differentiated(part: Pass) -> Iterator[Kernel]:
             gradient = yield from _product(gradient, weight.t())
 
 
-def _product(left: Tensor, right: Tensor) -> Iterator[Kernel]:
+def _product(left: Tensor, right: Tensor) -> Generator[Kernel, None, Tensor]:
     out = torch.empty(left.shape[0], right.shape[1])
     torch.mm(left, right, out=out)
     yield lambda: torch.mm(left, right, out=out)
@@ -129,7 +129,7 @@ def _product(left: Tensor, right: Tensor) -> Iterator[Kernel]:
 
 def _softplus(logits: Tensor) -> Kernel:
     out = torch.empty_like(logits)
-    return lambda: torch._C._nn.softplus(logits, out=out)
+    return lambda: torch._C._nn.softplus(logits, out=out)  # type: ignore[call-arg]
 
 
 def _adam(model: nn.Module) -> Kernel:

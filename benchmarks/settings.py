@@ -37,7 +37,7 @@ SETTINGS = (
     Setting("linear", "linear", 50, 2, 1500),
     Setting("nonlinear", "nonlinear", 50, 2, 1500),
     Setting("two-layers", "two-layers", 50, 2, 1500),
-    Setting("categorical", "categorical", 200, 20, 600),
+    Setting("categorical", "categorical", 200, 20, 1200),
     Setting("structured-5", "structured", 100, 5, 600),
     Setting("structured-80", "structured", 100, 80, 600),
 )

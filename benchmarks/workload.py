@@ -108,7 +108,9 @@ class Workload(Training):
             case _:
                 states = estimates[-1].log_weights.numel()
                 relaxed = self.method.estimator == "st-gumbel-softmax"
-                return Work(rows, 0, states, relaxed, particles * rows * (latent.width if relaxed else latent.variables))
+                return Work(
+                    rows, 0, states, relaxed, particles * rows * (latent.width if relaxed else latent.variables)
+                )
 
     def _cheapest(self, candidates: int, counting: int, uniforms: int) -> Work:
         """All candidates evaluated and those that count differentiated, or all differentiated, by their products."""
@@ -148,6 +150,6 @@ def _recorded_visits(estimator: Estimator) -> Iterator[list[int]]:
         visited.append(int((trajectory.multiplicities > 0).sum()))
         return trajectory
 
-    estimator.move = recorded  # type: ignore[method-assign]
+    estimator.move = recorded  # type: ignore[method-assign, assignment]
     yield visited
     del estimator.move

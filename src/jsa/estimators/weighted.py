@@ -115,4 +115,4 @@ def that_count(weights: Float[Tensor, "candidates batch"]) -> Bool[Tensor, "cand
 
 def _one_pass_is_cheaper(counting_share: float) -> bool:
     """Whether differentiating all candidates (1 + 2 passes) costs less than evaluating all and differentiating some."""
-    return 3 <= 1 + 3 * counting_share
+    return 1 + 3 * counting_share >= 3

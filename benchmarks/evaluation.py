@@ -1,0 +1,60 @@
+"""The evaluation of the NLL against its floor: the products of the generative model and the softplus pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from benchmarks.floor import Pass, Work, evaluation_kernels, passes
+from benchmarks.report import Measurement
+from benchmarks.settings import Setting
+from benchmarks.timing import Interleaved
+from benchmarks.workload import Trained
+from jsa import likelihood
+from jsa.evaluation.rows import FirstRows
+from jsa.models.one_hot import gather_sum, gather_sum_wins
+
+SAMPLES = 1000
+ROWS = 5
+
+
+def nll(trained: Trained) -> Iterator[Measurement]:
+    """(b) The time of an evaluation with 1,000 samples, in multiples of its floor."""
+    rows = FirstRows(trained.data, ROWS)
+    kernels = [kernel for part in _generative(trained) for kernel in evaluation_kernels(part, SAMPLES)]
+
+    def floor() -> None:
+        for _ in range(ROWS):
+            for kernel in kernels:
+                kernel()
+
+    times = Interleaved({"nll": lambda: likelihood(trained.model, rows, SAMPLES), "floor": floor}, rounds=11)
+    notes = {"ms a row": 1e3 * times.seconds("nll") / ROWS}
+    yield Measurement("nll", trained.setting.name, f"{SAMPLES} samples", "x floor", times.ratio("nll", "floor"), notes)
+
+
+@torch.no_grad()
+def gathering(setting: Setting) -> Iterator[Measurement]:
+    """The first product of the categorical model by gathering, as the evaluation does it, against the product."""
+    variables, classes, outputs = 20, 10, 256
+    h = nn.functional.one_hot(torch.randint(classes, (SAMPLES, variables)), classes).flatten(1).float()
+    linear = nn.Linear(variables * classes, outputs)
+    times = Interleaved(
+        {
+            "gather": lambda: gather_sum(h, linear, classes) if gather_sum_wins(h, classes) else None,
+            "product": lambda: linear(h),
+        }
+    )
+    yield Measurement("gather-sum", setting.name, "first layer", "x product", times.ratio("gather", "product"))
+
+
+def _generative(trained: Trained) -> list[Pass]:
+    """The products that each sample needs of the generative model alone."""
+    work = Work(rows=0, evaluated=SAMPLES, differentiated=0, through_states=False, uniforms=0)
+    all_of_them = passes(trained.model, work)
+    inference = (
+        len(getattr(trained.model, "inference", [])) if isinstance(trained.model.inference, nn.ModuleList) else 1
+    )
+    return [part for part in all_of_them[inference:] if part.evaluated]

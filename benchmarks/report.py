@@ -1,0 +1,90 @@
+"""Measurements as a table, as a file, and against those of another time."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+
+from benchmarks.timing import Spread
+
+SLOWER = 1.1
+"""A ratio that grew by less than this, or within its spread, is noise."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One row of the table: a ratio, or a share, or a size, with its spread.
+
+    Attributes:
+        group: What kind of measurement it is.
+        setting: The model.
+        name: What was measured.
+        unit: What the value is a multiple of.
+        spread: The value.
+        notes: Further figures that explain it.
+    """
+
+    group: str
+    setting: str
+    name: str
+    unit: str
+    spread: Spread
+    notes: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What the same measurement of another time has in common with it."""
+        return self.group, self.setting, self.name
+
+    def __str__(self) -> str:
+        value = f"{self.spread.median:8.2f} [{self.spread.low:6.2f} {self.spread.high:6.2f}]"
+        notes = ", ".join(f"{name} {number:.3g}" for name, number in self.notes.items())
+        return f"{self.group:11} {self.setting:14} {self.name:30} {value} {self.unit:22} {notes}"
+
+
+HEADER = f"{'kind':11} {'setting':14} {'what':30} {'median':>8} [quartiles    ] {'unit':22} notes"
+
+
+def save(measurements: Sequence[Measurement], path: Path, command: str, commit: str) -> None:
+    """Writes measurements, with what they were made on."""
+    record = {
+        "command": command,
+        "commit": commit,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "measurements": [asdict(measurement) for measurement in measurements],
+    }
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> list[Measurement]:
+    """Reads measurements."""
+    rows = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    return [Measurement(**{**row, "spread": Spread(**row["spread"])}) for row in rows]
+
+
+def comparison(before: Iterable[Measurement], now: Iterable[Measurement]) -> list[str]:
+    """A line for each measurement that both have, and which of them got worse beyond the spread."""
+    old = {measurement.key: measurement for measurement in before}
+    lines = []
+    for measurement in now:
+        if measurement.key not in old:
+            continue
+        first, second = old[measurement.key].spread, measurement.spread
+        factor = second.median / first.median if first.median else float("nan")
+        verdict = ""
+        if factor > SLOWER and second.low > first.high:
+            verdict = "WORSE"
+        elif factor < 1 / SLOWER and second.high < first.low:
+            verdict = "better"
+        group, setting, name = measurement.key
+        lines.append(
+            f"{group:11} {setting:14} {name:30} {first.median:8.2f} -> {second.median:8.2f} {measurement.unit:22} "
+            f"x {factor:.2f} {verdict}"
+        )
+    return lines

@@ -1,0 +1,63 @@
+"""The floor counts what the paper's arithmetic counts, and its kernels run."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks.floor import Work, flops, passes, step_kernels
+from benchmarks.report import Measurement, comparison
+from benchmarks.timing import Interleaved, Spread
+from jsa import BeliefNetwork, LatentSpace, Layer, StructuredPrediction
+
+LATENT = LatentSpace.of(Layer("bernoulli", 3))
+
+
+def test_products_of_a_linear_model() -> None:
+    model = BeliefNetwork(Layer("bernoulli", 5), LATENT)
+    work = Work(rows=7, evaluated=11, differentiated=2, through_states=False, uniforms=1)
+    product = 2 * 5 * 3
+    # The encoder's rows: forward and the weights' gradient, none for the data; likewise for the states.
+    assert flops(passes(model, work)) == product * (7 * 2 + 11 + 2 * 2)
+
+
+def test_a_gradient_through_the_states_is_one_product_more() -> None:
+    model = BeliefNetwork(Layer("bernoulli", 5), LATENT)
+    plain, through = (Work(7, 0, 2, flag, 1) for flag in (False, True))
+    assert flops(passes(model, through)) - flops(passes(model, plain)) == 2 * 5 * 3 * 2
+
+
+@pytest.mark.parametrize("hidden", [(), (4,), (4, 6)])
+def test_kernels_do_as_many_products_as_are_counted(hidden: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    models = (
+        BeliefNetwork(Layer("bernoulli", 5), LatentSpace.of(Layer("bernoulli", 3), Layer("bernoulli", 2)), hidden),
+        StructuredPrediction(Layer("bernoulli", 5), 4, LATENT, hidden or (6,)),
+    )
+    for model in models:
+        work = Work(rows=7, evaluated=11, differentiated=2, through_states=False, uniforms=13)
+        kernels = list(step_kernels(model, work))
+        with FlopCounterMode(display=False) as counter:
+            for kernel in kernels:
+                kernel()
+        assert counter.get_total_flops() == flops(passes(model, work))
+
+
+def test_a_ratio_that_grew_beyond_its_spread_is_worse() -> None:
+    def measured(median: float) -> Measurement:
+        return Measurement("step", "linear", "JSA", "x floor", Spread(median, median - 0.05, median + 0.05))
+
+    assert comparison([measured(1.5)], [measured(2.0)])[0].endswith("WORSE")
+    assert comparison([measured(2.0)], [measured(1.5)])[0].endswith("better")
+    assert comparison([measured(1.5)], [measured(1.52)])[0].endswith("x 1.01 ")
+
+
+def test_contenders_take_turns() -> None:
+    turns: list[str] = []
+    times = Interleaved({name: lambda name=name: turns.append(name) for name in "ab"}, rounds=3)  # type: ignore[misc]
+    assert times.seconds("a") > 0
+    changes = sum(first != second for first, second in pairwise(turns))
+    assert changes >= 5
