@@ -1,12 +1,13 @@
 # make run    trains on the embedded MNIST and shows what came of it
 # make test   runs everything that CI runs
-# Both install what they need into .venv, once.
+# make torture  kills some two hundred runs at all kinds of moments, continues them, and compares: ten minutes or more
+# All install what they need into .venv, once.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test clean
+.PHONY: run test torture clean
 
 # The settings were chosen by hand among a dozen short trials, with validation and test NLL both in view: the run shows
 # that learning works in a few minutes. Its test NLL is no benchmark figure.
@@ -21,6 +22,9 @@ test: .venv/.installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
+
+torture: .venv/.installed-test
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m torture
 
 clean:
 	rm -rf .venv
