@@ -18,6 +18,7 @@ from benchmarks.compiled import compiled
 from benchmarks.denormals import denormals
 from benchmarks.evaluation import gathering, nll
 from benchmarks.memory import peaks
+from benchmarks.projection import projections
 from benchmarks.report import HEADER, Measurement, comparison, load, save
 from benchmarks.settings import SETTINGS, Setting, digits
 from benchmarks.steps import differentiating_all, scaling, steps, threads
@@ -45,6 +46,8 @@ def main() -> None:
         for measurement in measure(setting, with_compile=arguments.with_compile):
             print(measurement, flush=True)
             measurements.append(measurement)
+    print("\nTable 1 of the paper, projected:")
+    print("\n".join(projections(measurements)))
     if arguments.out:
         save(measurements, arguments.out, " ".join(["python -m benchmarks", *sys.argv[1:]]), _commit())
     if before is not None:

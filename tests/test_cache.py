@@ -269,54 +269,106 @@ def test_memory_mapped_chains_go_step_for_step_with_those_in_memory(tmp_path: Pa
         assert_same(estimators[0].cache, estimators[1].cache)
 
 
-def test_reopened_chains_keep_their_states(tmp_path: Path) -> None:
-    cache = ChainCache(SPACE, ROWS, folder=tmp_path)
-    cache.write(torch.tensor([8, 2, 5]), states(3), all_moved(3))
-    expected = [value.clone() for value in cache.read(torch.arange(ROWS))]
-    del cache
-    again = ChainCache(SPACE, ROWS, folder=tmp_path).read(torch.arange(ROWS))
-    assert torch.equal(again[0], expected[0])
-    assert torch.equal(again[1], expected[1])
-
-
-def test_reopened_chains_keep_their_ages(tmp_path: Path) -> None:
-    cache = ChainCache(SPACE, ROWS, folder=tmp_path)
+def test_a_write_is_taken_back(cache: ChainCache) -> None:
     cache.write(torch.arange(6), states(6), all_moved(6))
-    cache.write(torch.arange(6), states(6), flags(True, *[False] * 5))
-    before = cache.age(torch.arange(6)).tolist()
-    del cache
-    assert ChainCache(SPACE, ROWS, folder=tmp_path).age(torch.arange(6)).tolist() == before
+    cache.write(torch.tensor([3]), states(1, seed=1), flags(False))
+    before, visits = contents(cache), cache.visits
+    cache.write(torch.tensor([2, 8, 2]), states(3, seed=2), all_moved(3))
+    cache.undo(visits)
+    assert cache.visits == visits
+    assert all(torch.equal(one, other) for one, other in zip(contents(cache), before, strict=True))
 
 
-def test_mapped_chains_of_something_else_are_refused(tmp_path: Path) -> None:
-    ChainCache(SPACE, ROWS, folder=tmp_path)
-    with pytest.raises(CheckpointError, match="another model, dataset or version"):
-        ChainCache(SPACE, ROWS + 1, folder=tmp_path)
+def test_there_is_nothing_to_take_back_where_nothing_was_written(cache: ChainCache) -> None:
+    cache.write(torch.arange(6), states(6), all_moved(6))
+    before = contents(cache)
+    cache.undo(cache.visits)
+    assert all(torch.equal(one, other) for one, other in zip(contents(cache), before, strict=True))
 
 
-@pytest.mark.parametrize("name", ["states.bin", "moved_at.bin", "clock.bin"])
-@pytest.mark.parametrize("damage", ["truncated", "missing"])
-def test_damaged_mapped_chains_are_refused(name: str, damage: str, tmp_path: Path) -> None:
-    ChainCache(SPACE, ROWS, folder=tmp_path)
-    if damage == "missing":
-        (tmp_path / name).unlink()
-    else:
-        (tmp_path / name).write_bytes(b"short")
-    with pytest.raises(CheckpointError, match="missing or damaged"):
-        ChainCache(SPACE, ROWS, folder=tmp_path)
+def test_only_the_last_write_is_taken_back(cache: ChainCache) -> None:
+    for _ in range(2):
+        cache.write(torch.arange(6), states(6), all_moved(6))
+    with pytest.raises(UsageError, match="only the last write"):
+        cache.undo(0)
+    cache.undo(6)
+    with pytest.raises(UsageError, match="only the last write"):
+        cache.undo(0)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
-def test_a_damaged_description_is_refused(text: str, tmp_path: Path) -> None:
-    ChainCache(SPACE, ROWS, folder=tmp_path)
-    (tmp_path / "chains.json").write_text(text, encoding="utf-8")
-    with pytest.raises(CheckpointError):
-        ChainCache(SPACE, ROWS, folder=tmp_path)
+def test_a_checkpoint_is_not_taken_back(cache: ChainCache) -> None:
+    cache.write(torch.arange(6), states(6), all_moved(6))
+    cache.checkpoint()
+    with pytest.raises(UsageError, match="before a checkpoint"):
+        cache.undo(0)
 
 
-def test_mapped_chains_are_on_the_cpu(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="memory-mapped chains are on the CPU"):
-        ChainCache(SPACE, ROWS, folder=tmp_path, device="cuda")
+def test_chains_that_are_forgotten_start_anew(cache: ChainCache) -> None:
+    cache.write(torch.arange(6), states(6), all_moved(6))
+    cache.forget(torch.tensor([4, 1, 4]))
+    assert cache.read(torch.arange(6))[1].tolist() == [True, False, True, True, False, True]
+    assert cache.visits == 6
+    cache.write(torch.tensor([4]), states(1), flags(False))
+    assert cache.age(torch.tensor([4])) == 0
+
+
+def test_a_checkpoint_brings_the_chains_back(make_cache: MakeCache) -> None:
+    cache = make_cache()
+    cache.write(torch.tensor([8, 2, 5]), states(3), all_moved(3))
+    cache.write(torch.tensor([2, 11]), states(2, seed=1), flags(False, True))
+    kept = {name: tensor.clone() for name, tensor in cache.checkpoint().items()}
+    cache.committed()
+    before = contents(cache)
+    cache.write(torch.arange(ROWS), states(ROWS, seed=2), all_moved(ROWS))
+    again = make_cache()
+    again.restore(kept)
+    assert again.visits == 5
+    assert all(torch.equal(one, other) for one, other in zip(contents(again), before, strict=True))
+
+
+def test_a_checkpoint_may_be_made_again(make_cache: MakeCache) -> None:
+    """As when the state file of the first could not be written."""
+    cache = make_cache()
+    cache.write(torch.arange(6), states(6), all_moved(6))
+    cache.checkpoint()
+    cache.write(torch.arange(3), states(3, seed=1), all_moved(3))
+    kept = {name: tensor.clone() for name, tensor in cache.checkpoint().items()}
+    again = make_cache()
+    again.restore(kept)
+    assert_same(again, cache)
+
+
+@pytest.mark.parametrize("damage", ["missing", "shape", "type"])
+def test_a_checkpoint_that_does_not_fit_is_refused(cache: ChainCache, damage: str) -> None:
+    kept = cache.checkpoint()
+    match damage:
+        case "missing":
+            del kept["clock"]
+        case "shape":
+            kept["clock"] = torch.zeros(2, dtype=torch.int64)
+        case "type":
+            kept["clock"] = torch.zeros(1)
+    with pytest.raises(CheckpointError, match="clock is missing or of another shape or type"):
+        cache.restore(kept)
+
+
+def test_a_checkpoint_of_the_other_kind_is_refused(tmp_path: Path) -> None:
+    caches = [ChainCache(SPACE, ROWS), ChainCache(SPACE, ROWS, folder=tmp_path / "chains")]
+    for one, other in (caches, reversed(caches)):
+        with pytest.raises(CheckpointError, match="chains that are kept elsewhere"):
+            other.restore(one.checkpoint())
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_single_row_of_a_single_variable(mapped: bool, tmp_path: Path) -> None:
+    cache = ChainCache(LatentSpace.of(Layer("bernoulli", 1)), 1, folder=tmp_path / "chains" if mapped else None)
+    for state in (1.0, 0.0):
+        for _ in range(3):
+            cache.write(torch.tensor([0, 0]), torch.full((2, 1), state), flags(True, False))
+        cache.flush()
+        assert cache.read(torch.tensor([0]))[0].tolist() == [[state]]
+    assert cache.age(torch.tensor([0])) == 10
+    assert cache.visited_rows == 1
 
 
 def test_evaluating_a_model_leaves_the_chains_alone() -> None:

@@ -49,6 +49,8 @@ class OptimiserConfig:
     """kappa of Robbins-Monro, above 1/2 and at most 1."""
     average_decay: float | None = None
     """Decay a step of an exponential moving average of the weights, which is then what is validated and tested."""
+    non_finite: Literal["stop", "skip"] = "stop"
+    """At a loss or gradient that is no finite number: stop with the state before it, or skip the batch and count it."""
 
     def __post_init__(self) -> None:
         if not self.learning_rate > 0:
@@ -111,8 +113,12 @@ class MachineConfig:
     """CPU threads; torch's own choice where not given. Results are the same to the bit only for equal threads."""
     mapped_chains: bool = False
     """Keep the chains in memory-mapped files of the run folder instead of in memory."""
+    checkpoint_seconds: float = 30.0
+    """Seconds between checkpoints of the whole state, from which --resume goes on. They change no result."""
 
     def __post_init__(self) -> None:
+        if not 0 <= self.checkpoint_seconds < float("inf"):
+            raise UsageError(f"the seconds between checkpoints are 0 or more and finite, not {self.checkpoint_seconds}")
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"a run needs at least 1 thread, not {self.threads}")
 

@@ -33,6 +33,16 @@ class CheckpointError(JsaError):
     """A run folder or checkpoint that cannot be read, or belongs to something else."""
 
 
+def shortened(text: object) -> str:
+    """What a sentence quotes of somebody else's file, which may hold a word of any length.
+
+    >>> shortened("word"), len(shortened("word" * 1000))
+    ('word', 200)
+    """
+    whole = str(text)
+    return whole if len(whole) <= 200 else f"{whole[:197]}..."
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist, with the nearest one that does.
 

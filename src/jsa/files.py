@@ -8,27 +8,51 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from jsa.crash import crash_point
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside ``path``, which takes its place when the block ends without an error.
 
-    The content is flushed to the disk before the rename, so that a crash leaves the old file or the new one.
+    The content is flushed to the disk before the rename and the rename after it, so that a crash leaves the old file or
+    the new one, and after the block it is the new one.
     """
+    crash_point(f"{path.name}-begin")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+        crash_point(f"{path.name}-half", halve=temporary)
+        crash_point(f"{path.name}-written")
         # mkstemp makes a private file; what a user saves follows the user's umask like any other.
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
+        flush(temporary)
+        crash_point(f"{path.name}-flushed")
         temporary.replace(path)
+        crash_point(f"{path.name}-renamed")
+        flush(path.parent)
+        crash_point(f"{path.name}-settled")
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def flush(path: Path) -> None:
+    """Waits until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Removes the temporary files that a killed process left in a folder and in those inside it."""
+    for leftover in folder.rglob(".*.part"):
+        leftover.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from jsa.errors import UsageError
+from jsa.errors import CheckpointError, UsageError
 
 Kind = Literal["bernoulli", "categorical", "gaussian"]
 
@@ -89,7 +89,13 @@ class Layer:
                 bits = _bits_of_bytes(dtype, stored.device).index_select(0, stored.flatten().int())
                 return bits.view(*stored.shape[:-1], -1)[..., : self.variables]
             case "categorical":
-                one_hot = torch.nn.functional.one_hot(stored.long(), self.classes)
+                try:
+                    one_hot = torch.nn.functional.one_hot(stored.long(), self.classes)
+                except RuntimeError as error:
+                    raise CheckpointError(
+                        f"a stored state has class {int(stored.max())}, but this layer has {self.classes} classes: the "
+                        "chains are damaged or belong to another model, start them anew"
+                    ) from error
                 return one_hot.flatten(-2).to(dtype)
             case "gaussian":
                 # A copy, because a part of a record may begin at any byte and a float32 may not.

@@ -5,15 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import reprlib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from jsa.errors import UsageError, unknown_name
 
 T = TypeVar("T")
+
+LARGEST_FILE = 1 << 20
+"""Bytes of the largest JSON file that is read: a configuration has some thousand."""
 
 
 def to_record(value: object) -> Any:
@@ -27,63 +31,164 @@ def to_record(value: object) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def from_record(kind: type[T], record: object, where: str = "") -> T:
-    """The dataclass that a record describes; a field that is left out has its default.
+def from_record(kind: type[T], record: object, where: str = "", *, complete: bool = False) -> T:
+    """The dataclass that a record describes.
 
-    >>> @dataclasses.dataclass
-    ... class Point:
-    ...     x: int = 0
-    ...     y: float = 0.0
-    >>> from_record(Point, {"y": 2})
-    Point(x=0, y=2.0)
-    >>> from_record(Point, {"z": 2})
-    Traceback (most recent call last):
-    jsa.errors.UsageError: there is no field 'z': known are: x, y
+    Args:
+        kind: The dataclass.
+        record: What was read from JSON.
+        where: The names of the fields that led here, for an error.
+        complete: Whether a field that is left out is an error; otherwise it has its default.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Point:
+        ...     x: int = 0
+        ...     y: float = 0.0
+        >>> from_record(Point, {"y": 2})
+        Point(x=0, y=2.0)
+        >>> from_record(Point, {"z": 2})
+        Traceback (most recent call last):
+        jsa.errors.UsageError: there is no field 'z': known are: x, y
     """
     if not isinstance(record, Mapping):
-        raise UsageError(f"{where or 'the configuration'} must be an object with named fields, not {record!r}")
+        raise UsageError(
+            f"{where or 'the configuration'} must be an object with named fields, not {reprlib.repr(record)}"
+        )
     hints = typing.get_type_hints(kind)
-    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    names = [field.name for field in fields]
+    inner = f"{where}." if where else ""
     for name in record:
         if name not in names:
-            raise unknown_name("field", f"{where}.{name}" if where else str(name), names)
-    values = {
-        name: _value(hints[name], value, f"{where}.{name}" if where else str(name)) for name, value in record.items()
-    }
-    return kind(**values)
+            raise unknown_name("field", f"{inner}{_shortened(name)}", names)
+    for field in fields:
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if field.name not in record and (complete or required):
+            raise UsageError(f"the field {inner}{field.name} is missing: add it")
+    return kind(**{name: _value(hints[name], value, f"{inner}{name}", complete) for name, value in record.items()})
+
+
+def read_record(kind: type[T], path: Path, *, complete: bool = False) -> T:
+    """The dataclass that a JSON file describes; every error names the file and the field.
+
+    Args:
+        kind: The dataclass.
+        path: The file.
+        complete: Whether a field that is left out is an error, as in what the program itself has written; otherwise
+            it has its default.
+    """
+    record = read_json(path)
+    try:
+        return from_record(kind, record, complete=complete)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file."""
+    """The content of a JSON file, which may be anybody's."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is not a readable JSON file ({error})") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    if len(content) > LARGEST_FILE:
+        raise UsageError(f"{path} has more than {LARGEST_FILE} bytes, so it is no configuration: give another file")
+    try:
+        return json.loads(content.decode("utf-8"), object_pairs_hook=_without_repetition)
+    except RecursionError:
+        raise UsageError(f"{path} is nested too deeply to be a configuration: give another file") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not a readable JSON file ({error}): mend it or give another") from error
 
 
-def _value(hint: Any, value: object, where: str) -> Any:
+def read_number_lines(path: Path) -> Iterator[dict[str, float]]:
+    """The lines of a file, each a JSON object of numbers; a last one that was torn by a crash is left out."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while (line := file.readline(LARGEST_FILE)).endswith(b"\n"):
+                number += 1
+                yield _numbers(line, f"{path}: line {number}")
+            if len(line) == LARGEST_FILE:
+                raise UsageError(f"{path}: line {number + 1} has more than {LARGEST_FILE} bytes: remove it")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _numbers(line: bytes, where: str) -> dict[str, float]:
+    try:
+        record = json.loads(line.decode("utf-8"), object_pairs_hook=_without_repetition)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where} is not readable JSON ({error}): mend or remove it") from error
+    if not isinstance(record, dict) or not all(type(value) in (int, float) for value in record.values()):
+        raise UsageError(f"{where} is not an object of numbers: mend or remove it")
+    return record
+
+
+def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of JSON; of two fields of one name, it would not be clear which one counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field '{_shortened(twice)}' stands there twice")
+    return found
+
+
+def _value(hint: Any, value: object, where: str, complete: bool) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
-        return from_record(typing.cast("type[object]", hint), value, where)
+        return from_record(typing.cast("type[object]", hint), value, where, complete=complete)
     if origin is types.UnionType or origin is typing.Union:
         if value is None and type(None) in arguments:
             return None
         (rest,) = (argument for argument in arguments if argument is not type(None))
-        return _value(rest, value, where)
+        return _value(rest, value, where, complete)
     if origin is Literal:
         if value not in arguments:
-            raise UsageError(f"{where} is one of {', '.join(map(str, arguments))}, not {value!r}")
+            raise UsageError(f"{where} is one of {', '.join(map(str, arguments))}, not {reprlib.repr(value)}")
         return value
     if origin is tuple:
         if not isinstance(value, list):
-            raise UsageError(f"{where} must be a list, not {value!r}")
-        return tuple(_value(arguments[0], item, where) for item in value)
-    if hint is Path and isinstance(value, str):
-        return Path(value)
-    if hint is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    if hint in (int, str, bool) and type(value) is hint:
+            raise UsageError(f"{where} must be a list, not {reprlib.repr(value)}")
+        return tuple(_value(arguments[0], item, where, complete) for item in value)
+    if hint in (str, Path) and isinstance(value, str):
+        return hint(_plain(value, where))
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return _finite(value, where)
+    if hint is bool and isinstance(value, bool):
         return value
-    raise UsageError(f"{where} must be of type {getattr(hint, '__name__', hint)}, not {value!r}")
+    if hint is int and isinstance(value, int) and not isinstance(value, bool):
+        return _sixty_four_bits(value, where)
+    raise UsageError(f"{where} must be of type {getattr(hint, '__name__', hint)}, not {reprlib.repr(value)}")
+
+
+def _plain(text: str, where: str) -> str:
+    """Text that can be printed and can name a file: JSON can also write a zero byte and halves of characters."""
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise UsageError(f"{where} holds what is no character: {reprlib.repr(text)}")
+    return text
+
+
+def _finite(number: float, where: str) -> float:
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise UsageError(f"{where} must be of type float and finite, not {reprlib.repr(number)}")
+    return value
+
+
+def _sixty_four_bits(number: int, where: str) -> int:
+    if not -(1 << 63) <= number < 1 << 63:
+        raise UsageError(f"{where} must be of type int with at most 64 bits, not {reprlib.repr(number)}")
+    return number
+
+
+def _shortened(name: str) -> str:
+    """A name as an error can show it; somebody else's file may have any."""
+    return reprlib.repr(name)[1:-1]

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 
 from jsa.assembly import Model, load_splits, make_estimator, make_model
 from jsa.configuration import TrainConfig
 from jsa.data import Dataset, Splits, batches_in_epoch
-from jsa.errors import UsageError
+from jsa.errors import CheckpointError, UsageError
+from jsa.estimators import Estimator
 from jsa.estimators.build import check_options, estimator_class
 from jsa.evaluation.likelihood import Likelihood, Progress, likelihood
 from jsa.evaluation.rows import FirstRows
 from jsa.files import write_text
 from jsa.pictures import contexts_of, reconstructed_rows, sample_rows, save_curves, save_grid, save_pairs
-from jsa.records import to_record
+from jsa.records import read_json, to_record
 from jsa.training.checkpoint import load_weights
 from jsa.training.events import Events
 from jsa.training.folder import RunFolder, refuse_existing, unused
 from jsa.training.loop import Watcher, train
 from jsa.training.report import evaluation_progress, watcher
 from jsa.training.selection import BestEpoch
+from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.stages import check_rows_stay
 
 SAMPLES_SHOWN = 100
 PAIRS_SHOWN = 50
+FIGURES = {
+    **dict.fromkeys(("nll", "row_error", "monte_carlo_error", "upward_bias"), float),
+    **dict.fromkeys(("effective_sample_size", "lowest_effective_sample_size"), float),
+    **dict.fromkeys(("samples", "rows"), int),
+}
 
 
 @dataclass(frozen=True)
@@ -40,44 +49,130 @@ class Outcome:
     test: Likelihood
 
 
-def run(config: TrainConfig, out: Path | None = None) -> Outcome:
+@dataclass(frozen=True)
+class Changes:
+    """The settings that may be others when a run is continued; none leaves one as it was."""
+
+    learning_rate: float | None = None
+    non_finite: Literal["stop", "skip"] | None = None
+
+    def applied(self, config: TrainConfig) -> TrainConfig:
+        """The configuration with these settings."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(config, optimisation=replace(config.optimisation, **given))
+
+
+def run(config: TrainConfig, out: Path | None = None, stop: StopRequest | None = None) -> Outcome:
     """Trains, tests at the best epoch, and draws.
 
     Args:
         config: What to do.
         out: The run folder, a new one in ``runs`` where not given. It is made only when data and model are found good.
+        stop: Who may ask to stop; where one is given, Ctrl-C and SIGTERM ask it while the run has something to keep.
     """
     if out is not None:
         refuse_existing(out)
+    splits, model = _prepare(config)
+    path = out or unused(Path("runs") / f"{Path(splits.name).stem}-{config.model}-{config.estimator}-seed{config.seed}")
+    try_method(config, model, splits.train)
+    folder = RunFolder(path)
+    with folder.in_use():
+        folder.begin(config)
+        return _to_the_end(config, splits, model, folder, stop)
+
+
+def resume(path: Path, changes: Changes, stop: StopRequest | None = None) -> Outcome:
+    """Continues a run that was stopped, to the same end as if it had not been; a finished one gives its figures.
+
+    Args:
+        path: The run folder.
+        changes: The settings that are to be others from here on.
+        stop: As for ``run``.
+    """
+    folder = RunFolder.open(path)
+    with folder.in_use():
+        if (outcome := finished(folder)) is not None:
+            return outcome
+        config = folder.read_config()
+        changed = changes.applied(config)
+        splits, model = _prepare(changed)
+        if changed != config:
+            folder.write_config(changed)
+        folder.prepare_to_continue()
+        return _to_the_end(changed, splits, model, folder, stop)
+
+
+def finished(folder: RunFolder) -> Outcome | None:
+    """What a run came to whose files are all there, none for one that has something left to do."""
+    if not folder.evaluation.is_file() or not all(picture.is_file() for picture in folder.pictures):
+        return None
+    return Outcome(folder, *_read_evaluation(folder))
+
+
+def _prepare(config: TrainConfig) -> tuple[Splits, Model]:
+    """Data and model, when everything about them was found good."""
     prepare_machine(config)
     method = estimator_class(config.estimator)
     check_options(config.estimator, config.method.given)
     splits = load_splits(config)
     check_rows_stay(config, method, splits.train.rows_change)
-    model = make_model(config, splits)
-    path = out or unused(Path("runs") / f"{Path(splits.name).stem}-{config.model}-{config.estimator}-seed{config.seed}")
-    try_method(config, model, splits.train)
-    folder = RunFolder(path)
-    estimator = make_estimator(config, model, splits.train, folder)
-    folder.begin(config)
+    return splits, make_model(config, splits)
 
+
+def _to_the_end(
+    config: TrainConfig, splits: Splits, model: Model, folder: RunFolder, stop: StopRequest | None
+) -> Outcome:
+    """Trains from wherever the run stands, tests, and draws."""
+    estimator = make_estimator(config, model, splits.train, folder)
+    request = stop or StopRequest()
+    with nullcontext() if stop is None else stop.listening():
+        best = _train(config, splits, model, estimator, folder, request)
+        load_weights(model, folder.best)
+        try:
+            test = _evaluate(config, splits, model, folder, best, request)
+            request.check()
+        except StopRequestedError:
+            raise request.interrupted("behind the training", folder.resume_command) from None
+        draw(model.cpu(), splits, folder, config.seed)
+    return Outcome(folder, best, test)
+
+
+def _train(
+    config: TrainConfig, splits: Splits, model: Model, estimator: Estimator, folder: RunFolder, stop: StopRequest
+) -> BestEpoch:
     valid = FirstRows(splits.valid, config.validation.validation_rows)
     bar = watcher(config.epochs, batches_in_epoch(len(splits.train), config.batch_size))
-    events = Events(folder.path / "tensorboard")
+    events = Events(folder.events)
     try:
-        best = train(model, estimator, splits.train, valid, config, folder, Watchers(bar, events))
+        return train(model, estimator, splits.train, valid, config, folder, Watchers(bar, events), stop)
     finally:
         bar.close()
         events.close()
 
-    load_weights(model, folder.best)
+
+def _evaluate(
+    config: TrainConfig, splits: Splits, model: Model, folder: RunFolder, best: BestEpoch, stop: StopRequest
+) -> Likelihood:
+    if folder.evaluation.is_file():
+        return _read_evaluation(folder)[1]
     with evaluation_progress(len(splits.test), "test") as progress:
         samples = config.validation.test_samples
-        test = likelihood(model, splits.test, samples, seed=config.seed, progress=progress)
+        test = likelihood(model, splits.test, samples, seed=config.seed, progress=stop.interrupting(progress))
     summary = {"best_epoch": best.epoch, "valid_nll": best.nll, "test": to_record(test)}
     write_text(folder.evaluation, json.dumps(summary, indent=2) + "\n")
-    draw(model.cpu(), splits, folder, config.seed)
-    return Outcome(folder, best, test)
+    return test
+
+
+def _read_evaluation(folder: RunFolder) -> tuple[BestEpoch, Likelihood]:
+    record = read_json(folder.evaluation)
+    try:
+        # One sample cannot tell its own error, and that is NaN, which a checked record does not take.
+        test = Likelihood(**{name: type_(record["test"][name]) for name, type_ in FIGURES.items()})
+        return BestEpoch(int(record["best_epoch"]), float(record["valid_nll"])), test
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{folder.evaluation} is damaged ({error}): delete it and continue with {folder.resume_command}"
+        ) from error
 
 
 def prepare_machine(config: TrainConfig) -> None:
@@ -105,10 +200,11 @@ def draw(model: Model, splits: Splits, folder: RunFolder, seed: int) -> None:
     """Leaves samples, reconstructions and curves in the run folder."""
     shape, classes = splits.image_shape, splits.classes
     _, samples = sample_rows(model, SAMPLES_SHOWN, seed, contexts_of(splits.valid, SAMPLES_SHOWN))
-    save_grid(folder.path / "samples.png", samples, shape, classes)
+    grid, pairs, curves = folder.pictures
+    save_grid(grid, samples, shape, classes)
     originals, copies = reconstructed_rows(model, splits.valid, PAIRS_SHOWN, seed)
-    save_pairs(folder.path / "reconstructions.png", originals, copies, shape, classes)
-    save_curves(folder.path / "curves.png", folder.read_metrics())
+    save_pairs(pairs, originals, copies, shape, classes)
+    save_curves(curves, folder.read_metrics())
 
 
 class Watchers:
@@ -117,6 +213,11 @@ class Watchers:
     def __init__(self, shown: Watcher, events: Events) -> None:
         self._shown = shown
         self._events = events
+
+    def start(self, epoch: int, step: int) -> None:
+        """The training begins."""
+        self._shown.start(epoch, step)
+        self._events.start(epoch)
 
     def step(self, epoch: int) -> None:
         """A step was made."""
@@ -130,3 +231,7 @@ class Watchers:
         """An epoch ended."""
         self._shown.epoch(record)
         self._events.epoch(record)
+
+    def note(self, sentence: str) -> None:
+        """Something that whoever trains should know."""
+        self._shown.note(sentence)

@@ -89,8 +89,9 @@ def leave_one_out_bounds(log_weights: Float[Tensor, "samples batch"]) -> Float[T
     tensor([2., 0.])
     """
     samples = log_weights.shape[0]
-    others = (log_weights.sum(0) - log_weights) / (samples - 1)
     own = torch.eye(samples, dtype=torch.bool, device=log_weights.device).unsqueeze(-1)
+    # Summed without the own one: taking it off the sum of all would be no number where it is minus infinity.
+    others = torch.where(own, 0, log_weights.unsqueeze(0)).sum(1) / (samples - 1)
     return log_mean_weight(torch.where(own, others.unsqueeze(0), log_weights.unsqueeze(1)))
 
 

@@ -101,6 +101,18 @@ def test_a_header_that_lies_is_refused_before_anything_is_allocated(tmp_path, sh
         tracemalloc.stop()
 
 
+def test_a_header_that_lies_about_its_own_length_is_refused_before_anything_is_allocated(tmp_path):
+    content = npy()
+    long = content[:6] + bytes([2, 0]) + (4_000_000_000).to_bytes(4, "little") + content[10:]
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"it\.npy is not a whole"):
+            read_npy(written(tmp_path / "it.npy", long))
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_an_archive_that_announces_more_than_it_can_hold_is_refused(tmp_path):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -110,6 +122,36 @@ def test_an_archive_that_announces_more_than_it_can_hold_is_refused(tmp_path):
     content[directory + 24 : directory + 28] = (10**9 + 128).to_bytes(4, "little")
     with pytest.raises(DataError, match="announces more than it can hold"):
         read_npz(written(tmp_path / "it.npz", bytes(content)))
+
+
+def test_an_archive_that_swells_is_refused_before_it_is_unpacked(tmp_path):
+    stream = io.BytesIO()
+    values = io.BytesIO()
+    header = {"descr": "|u1", "fortran_order": False, "shape": (300_000_000, 1)}
+    np.lib.format.write_array_header_1_0(values, header)
+    with (
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("a.npy", "w") as a,
+    ):
+        a.write(values.getvalue())
+        for _ in range(300):
+            a.write(bytes(1_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"unpacks to 300000\d+ bytes, more than 100 times its size: if that is"):
+            read_npz(written(tmp_path / "it.npz", stream.getvalue()))
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_ways_of_packing_are_refused(tmp_path, method):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        archive.writestr("a.npy", npy())
+    with pytest.raises(DataError, match="packed in a way that numpy does not use: save it with"):
+        read_npz(written(tmp_path / "it.npz", stream.getvalue()))
 
 
 def test_objects_are_never_unpickled(tmp_path):

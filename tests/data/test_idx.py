@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from jsa.data.idx import parse_idx, read_idx_content
+from jsa.data.idx import parse_idx, read_idx_copy
+from jsa.data.published import PublishedFile
 from jsa.errors import DataError
 
 PICTURES = bytes([0, 0, 8, 3]) + np.array([2, 1, 3], dtype=">u4").tobytes() + bytes(range(6))
+PUBLISHED = PublishedFile("images", len(PICTURES), "the checksum is verified elsewhere")
+
+
+def read(path: Path) -> bytes:
+    return read_idx_copy(path, PUBLISHED, "get the file again")
 
 
 def test_pictures_are_read_in_their_shape():
@@ -21,7 +29,7 @@ def test_pictures_are_read_in_their_shape():
 def test_plain_and_packed_files_hold_the_same(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(gzip.compress(PICTURES, mtime=0) if name.endswith(".gz") else PICTURES)
-    assert read_idx_content(path) == PICTURES
+    assert read(path) == PICTURES
 
 
 @pytest.mark.parametrize(
@@ -56,17 +64,29 @@ def test_a_damaged_packed_file_is_one_sentence(tmp_path, content, sentence):
     path = tmp_path / "images.gz"
     path.write_bytes(content)
     with pytest.raises(DataError, match=f"images.gz {sentence}.*get the file again"):
-        read_idx_content(path)
+        read(path)
 
 
-def test_a_packed_file_that_swells_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("jsa.data.idx._LARGEST_CONTENT", 100)
+def test_a_packed_file_that_swells_is_refused(tmp_path):
     path = tmp_path / "images.gz"
-    path.write_bytes(gzip.compress(bytes(100_000)))
-    with pytest.raises(DataError, match="unpacks to more than any file of its name holds"):
-        read_idx_content(path)
+    path.write_bytes(gzip.compress(bytes(100_000_000), 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="unpacks to more than the 22 bytes of images: get the file again"):
+            read(path)
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_that_is_far_too_long_is_not_read(tmp_path):
+    path = tmp_path / "images"
+    with path.open("wb") as stream:
+        stream.truncate(1 << 40)  # a hole, which takes no place on the disk
+    with pytest.raises(DataError, match=f"for it has {1 << 40} bytes instead of 22: get the file again"):
+        read(path)
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match="nowhere cannot be read: No such file"):
-        read_idx_content(tmp_path / "nowhere")
+        read(tmp_path / "nowhere")

@@ -53,8 +53,7 @@ def test_the_state_comes_back(name: str) -> None:
     again = built(name, example.model, example.batch)
     again.load_state_dict(copy.deepcopy(estimator.state_dict()))
     if hasattr(estimator, "cache"):
-        again.cache._states.copy_(estimator.cache._states)
-        again.cache._moved_at.copy_(estimator.cache._moved_at)
+        again.cache.restore(estimator.cache.checkpoint())
     losses = []
     for one in (estimator, again):
         torch.manual_seed(5)

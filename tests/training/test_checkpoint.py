@@ -63,9 +63,9 @@ def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
     from jsa.configuration import TrainConfig
 
     (tmp_path / "run").mkdir()
-    RunFolder.create(tmp_path / "run", TrainConfig())
+    RunFolder(tmp_path / "run").begin(TrainConfig())
     with pytest.raises(UsageError, match="exists already"):
-        RunFolder.create(tmp_path / "run", TrainConfig())
+        RunFolder(tmp_path / "run").begin(TrainConfig())
     assert unused(tmp_path / "run").name == "run-2"
     assert unused(tmp_path / "fresh").name == "fresh"
 

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from jsa import JSA, Batch, BeliefNetwork, Bernoulli, Enumeration, LatentSpace, LatentVariableModel, Layer
-from jsa.configuration import MachineConfig, OptimiserConfig, StageConfig, TrainConfig, ValidationConfig
-from jsa.data import IndexedDataset
+from jsa import JSA, Batch, BeliefNetwork, Bernoulli, LatentSpace, LatentVariableModel, Layer
+from jsa.cache import FrozenChains
+from jsa.configuration import MachineConfig, OptimiserConfig, TrainConfig, ValidationConfig
 from jsa.errors import NumericalError
 from jsa.evaluation.likelihood import exact_likelihood
 from jsa.posteriors import LayeredPosterior
@@ -21,53 +20,13 @@ from jsa.training.checkpoint import load_weights
 from jsa.training.folder import RunFolder
 from jsa.training.loop import train
 from jsa.training.selection import BestEpoch
+from jsa.training.state import read_chains
+from small_runs import Quiet, new_folder, patterned, small_config, small_model, trained
 
 
-class Quiet:
-    """A watcher that remembers the records."""
-
-    def __init__(self) -> None:
-        self.records: list[Mapping[str, object]] = []
-
-    def step(self, epoch: int) -> None: ...
-
-    def validating(self, rows: int):
-        return lambda count: None
-
-    def epoch(self, record: Mapping[str, object]) -> None:
-        self.records.append(dict(record))
-
-
-def patterned(rows: int, seed: int) -> IndexedDataset:
-    """Rows of 8 bits in two blocks that are all on or all off, with some bits turned."""
-    generator = torch.Generator().manual_seed(seed)
-    blocks = torch.randint(0, 2, (rows, 2), generator=generator, dtype=torch.uint8)
-    turned = (torch.rand(rows, 8, generator=generator) < 0.05).to(torch.uint8)
-    return IndexedDataset(blocks.repeat_interleave(4, dim=1) ^ turned)
-
-
-def small_config(**changes: object) -> TrainConfig:
-    config = TrainConfig(
-        epochs=6,
-        batch_size=20,
-        stages=StageConfig(switch_epoch=3),
-        optimisation=OptimiserConfig(learning_rate=0.02),
-        validation=ValidationConfig(validate_every=2, validation_samples=50),
-        machine=MachineConfig(threads=1),
-    )
-    return dataclasses.replace(config, **changes)
-
-
-def small_model() -> BeliefNetwork:
-    torch.manual_seed(0)
-    return BeliefNetwork(Layer("bernoulli", 8), LatentSpace.of(Layer("bernoulli", 3)), hidden=(6,))
-
-
-def run_small(path: Path, config: TrainConfig, estimator_kind: str = "jsa") -> tuple[BeliefNetwork, BestEpoch, Quiet]:
-    rows, valid = patterned(100, seed=1), patterned(40, seed=2)
-    model, watcher = small_model(), Quiet()
-    estimator = JSA(model.latent, len(rows)) if estimator_kind == "jsa" else Enumeration()
-    best = train(model, estimator, rows, valid, config, RunFolder.create(path, config), watcher)
+def run_small(path: Path, config: TrainConfig, estimator: str = "jsa") -> tuple[BeliefNetwork, BestEpoch, Quiet]:
+    watcher = Quiet()
+    model, best, _ = trained(path, dataclasses.replace(config, estimator=estimator), watcher)
     return model, best, watcher
 
 
@@ -81,6 +40,8 @@ def test_it_learns_and_leaves_its_files(tmp_path: Path, scan: str) -> None:
     for record in watcher.records:
         for name in ("acceptance", "effective_sample_size", "chain_age", "frozen_share", "objective"):
             assert math.isfinite(float(str(record[name])))
+        in_stage_two = "valid_nll" in record and record["stage"] == 2
+        assert ("frozen_after_20_passes" in record) == in_stage_two
     written = list(RunFolder.open(tmp_path / "run").read_metrics())
     assert [record["epoch"] for record in written] == list(range(1, 31))
     lowest = min((record["valid_nll"], record["epoch"]) for record in written if "valid_nll" in record)
@@ -105,7 +66,7 @@ def test_equal_seeds_give_equal_weights_to_the_bit(tmp_path: Path) -> None:
     assert all(torch.equal(one[name], two[name]) for name in one)
     other = run_small(tmp_path / "other", small_config(seed=5))[0].state_dict()
     assert not all(torch.equal(one[name], other[name]) for name in one)
-    chains = [load_file(tmp_path / name / "chains.safetensors") for name in ("one", "two")]
+    chains = [read_chains(tmp_path / name / "state.safetensors") for name in ("one", "two")]
     assert torch.equal(chains[0]["states"], chains[1]["states"])
 
 
@@ -118,14 +79,11 @@ def test_validation_leaves_the_training_as_it_is(tmp_path: Path) -> None:
 
 def test_mapped_chains_give_the_same_training(tmp_path: Path) -> None:
     in_memory = run_small(tmp_path / "one", small_config())[0].state_dict()
-    rows, model = patterned(100, seed=1), small_model()
     config = small_config(machine=MachineConfig(threads=1, mapped_chains=True))
-    folder = RunFolder.create(tmp_path / "two", config)
-    estimator = JSA(model.latent, len(rows), cache_folder=folder.mapped_chains)
-    train(model, estimator, rows, patterned(40, seed=2), config, folder, Quiet())
-    mapped = model.state_dict()
+    mapped = run_small(tmp_path / "two", config)[0].state_dict()
     assert all(torch.equal(in_memory[name], mapped[name]) for name in mapped)
-    assert not folder.chains.exists()
+    assert (tmp_path / "two" / "chains").is_dir()
+    assert not (tmp_path / "one" / "chains").exists()
 
 
 def test_it_stops_early(tmp_path: Path) -> None:
@@ -146,6 +104,14 @@ def test_the_average_of_the_weights_is_what_is_kept(tmp_path: Path) -> None:
     name = "generative.0.network.layers.0.weight"
     assert not torch.equal(kept[name], raw[name])
     assert (kept[name] - start[name]).norm() < (raw[name] - start[name]).norm()
+
+
+def test_whoever_watches_is_told_of_frozen_chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    still = FrozenChains(100, 100, {1: 1.0, 5: 1.0, 20: 0.75}, ((8, 30.0),))
+    monkeypatch.setattr("jsa.training.loop.frozen_chains", lambda cache: still)
+    _, _, watcher = run_small(tmp_path / "run", small_config())
+    assert watcher.notes == [still.warning] * 2
+    assert [record.get("frozen_after_20_passes") for record in watcher.records] == [None, None, None, 0.75, None, 0.75]
 
 
 class Breaking(LatentVariableModel):
@@ -170,26 +136,29 @@ class Breaking(LatentVariableModel):
 
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(tmp_path: Path) -> None:
     config = small_config()
-    folder = RunFolder.create(tmp_path / "run", config)
+    folder = new_folder(tmp_path / "run", config)
     rows = patterned(100, seed=1)
     # One or two calls a step and five steps an epoch, and one call for the validation after the second.
     model = Breaking(good_calls=25)
     with pytest.raises(NumericalError) as caught:
         train(model, JSA(model.latent, len(rows)), rows, patterned(40, seed=2), config, folder, Quiet())
     sentence = str(caught.value)
-    found = re.search(r"at step \d+ \(epoch (\d+)\)", sentence)
+    found = re.search(r"at step (\d+) \(epoch (\d+)\) of JSA: log_joint is nan at row", sentence)
     assert found is not None
-    assert "log_joint is nan at row" in sentence
-    assert str(folder.last) in sentence
-    assert load_weights(model, folder.last)["epoch"] == int(found[1]) - 1 > 0
+    step, epoch = int(found[1]), int(found[2])
+    assert f"the checkpoint of step {step - 1} is whole" in sentence
+    assert f"jsa train --resume {folder.path} --non-finite skip" in sentence
+    assert load_weights(model, folder.last)["epoch"] == epoch - 1 > 0
     assert not list(folder.path.glob(".*.part"))
 
 
 def test_a_row_without_any_probability_is_named(tmp_path: Path) -> None:
     config = small_config()
     rows, model = patterned(100, seed=1), Breaking(good_calls=0, then=-math.inf)
-    folder = RunFolder.create(tmp_path / "run", config)
-    with pytest.raises(NumericalError, match=r"at step 1 .*probability zero to row \d+ .*there is no checkpoint yet"):
+    folder = new_folder(tmp_path / "run", config)
+    with pytest.raises(
+        NumericalError, match=r"at step 1 .*probability zero to row \d+ .*the checkpoint of step 0 is whole"
+    ):
         train(model, JSA(model.latent, len(rows)), rows, patterned(40, seed=2), config, folder, Quiet())
 
 

@@ -7,6 +7,7 @@ ever unpickled, and every failure is one sentence.
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
 from pathlib import Path
@@ -14,10 +15,13 @@ from typing import IO
 
 import numpy as np
 
-from jsa.errors import DataError
+from jsa.errors import DataError, shortened
 
 _BEST_DEFLATE = 1032  # deflate packs at most about 1032 bytes into one
 _SLACK = 1 << 12
+_LARGEST_HEADER = 1 << 14  # bytes; numpy itself refuses headers of more than 10,000
+_UNSUSPICIOUS = 1 << 28  # bytes that any archive may unpack to
+_LARGEST_RATIO = 100  # of what a larger one may unpack to, to its size; digits and tables reach 10 to 30
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -42,37 +46,56 @@ def _read_archive(stream: IO[bytes], path: Path) -> dict[str, np.ndarray]:
     arrays = {}
     try:
         with zipfile.ZipFile(stream) as archive:
-            for member in archive.infolist():
-                if member.file_size > _BEST_DEFLATE * member.compress_size + _SLACK:
-                    raise DataError(f"{path} announces more than it can hold: get or make the file again")
+            members = archive.infolist()
+            _check_sizes(members, path)
+            for member in members:
                 name = member.filename.removesuffix(".npy")
                 with archive.open(member) as content:
-                    arrays[name] = _read_array(content, member.file_size, f"{path}, array '{name}'")
+                    arrays[name] = _read_array(content, member.file_size, f"{path}, array '{shortened(name)}'")
     except DataError:
         raise
     except Exception as error:  # zipfile and zlib raise a dozen types, without a common base
-        raise DataError(f"{path} is not a whole .npz file ({error}): get or make the file again") from error
+        raise DataError(f"{path} is not a whole .npz file ({shortened(error)}): get or make the file again") from error
     return arrays
+
+
+def _check_sizes(members: list[zipfile.ZipInfo], path: Path) -> None:
+    """Refuse an archive that would unpack to more than it can hold, or than anybody would put into it."""
+    for member in members:
+        # numpy writes these two; the others unpack to a million times their size, or take memory as they please.
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise DataError(f"{path} is packed in a way that numpy does not use: save it with numpy.savez_compressed")
+        if member.file_size > _BEST_DEFLATE * member.compress_size + _SLACK:
+            raise DataError(f"{path} announces more than it can hold: get or make the file again")
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > max(_UNSUSPICIOUS, _LARGEST_RATIO * path.stat().st_size):
+        raise DataError(
+            f"{path} unpacks to {unpacked} bytes, more than {_LARGEST_RATIO} times its size: "
+            "if that is right, save it unpacked with numpy.savez"
+        )
 
 
 def _read_array(stream: IO[bytes], size: int, source: str) -> np.ndarray:
     try:
-        version = np.lib.format.read_magic(stream)
+        # The parser reads as much as a header says of its own length. Out of this buffer that cannot be much.
+        beginning = io.BytesIO(stream.read(_LARGEST_HEADER))
+        version = np.lib.format.read_magic(beginning)
         if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(beginning)
         else:
-            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+            shape, _, dtype = np.lib.format.read_array_header_2_0(beginning)
         announced = math.prod(shape) * dtype.itemsize
         if dtype.hasobject:
             raise DataError(f"{source} holds Python objects, which are never read: save plain numbers")
-        if announced != size - stream.tell():
+        if announced != size - beginning.tell():
             raise DataError(
                 f"{source} is damaged, for its header announces {announced} bytes of values "
-                f"and {size - stream.tell()} follow: get or make the file again"
+                f"and {size - beginning.tell()} follow: get or make the file again"
             )
         stream.seek(0)
         return np.lib.format.read_array(stream, allow_pickle=False)
     except DataError:
         raise
     except Exception as error:  # the header is parsed as a Python literal, which can fail in any way
-        raise DataError(f"{source} is not a whole .npy array ({error}): get or make the file again") from error
+        reason = shortened(error)
+        raise DataError(f"{source} is not a whole .npy array ({reason}): get or make the file again") from error

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 
 from jsa.data.values import RULE, as_bytes
-from jsa.errors import DataError
+from jsa.errors import DataError, shortened
 
 _DELIMITERS = ",;\t"
 
@@ -30,7 +30,7 @@ def read_csv(path: Path) -> UInt8[np.ndarray, "rows columns"]:
         try:
             return as_bytes(_parse(path, delimiter, header_line), str(path))
         except (ValueError, DataError) as error:
-            raise DataError(_first_fault(path, delimiter, header_line) or f"{path}: {error}") from error
+            raise DataError(_first_fault(path, delimiter, header_line) or f"{path}: {shortened(error)}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not text in UTF-8, as a .csv file must be") from error
     except OSError as error:
@@ -72,9 +72,9 @@ def _first_fault(path: Path, delimiter: str, header_line: int) -> str | None:
         columns = columns or len(cells)
         for column, cell in enumerate(cells, start=1):
             if not _is_number(cell):
-                return f"{path}: line {line}, column {column} holds '{cell}', which is no number"
+                return f"{path}: line {line}, column {column} holds '{shortened(cell)}', which is no number"
             if not (0 <= float(cell) <= 255 and float(cell).is_integer()):
-                return f"{path}: line {line}, column {column} holds {cell.strip()}, but {RULE}"
+                return f"{path}: line {line}, column {column} holds {shortened(cell.strip())}, but {RULE}"
         if len(cells) != columns:
             return f"{path}: line {line} has {len(cells)} cells, but the first row has {columns}"
     return f"{path} holds no rows below its header" if columns is None else None

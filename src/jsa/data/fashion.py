@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jsa.data.folders import ENVIRONMENT_VARIABLE, data_folders, searched
-from jsa.data.idx import read_idx_content
+from jsa.data.idx import read_idx_copy
 from jsa.data.pictures import parse_pictures, static_splits
 from jsa.data.published import FASHION_MNIST, PublishedFile, PublishedPictures
 from jsa.data.splits import Splits
@@ -15,6 +15,8 @@ from jsa.errors import DataError
 
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 """Where Debian's package dataset-fashion-mnist puts the files."""
+
+_REMEDY = "get the file again"
 
 
 def fashion_mnist(
@@ -31,8 +33,8 @@ def fashion_mnist(
     named = data_folders(data_dir)
     folders = [inner for folder in named for inner in (folder / "fashion-mnist", folder)] + [system_folder]
     found = _find(folders, published)
-    contents = {file: read_idx_content(path) for file, path in found.items()}
-    verify(((file, str(found[file]), content) for file, content in contents.items()), "get the file again")
+    contents = {file: read_idx_copy(path, file, _REMEDY) for file, path in found.items()}
+    verify(((file, str(found[file]), content) for file, content in contents.items()), _REMEDY)
     training, test = parse_pictures(published, contents, str(found[published.train_images].parent))
     return static_splits("fashion-mnist", training, test, train_rows)
 

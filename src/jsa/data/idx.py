@@ -14,11 +14,13 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from jsa.data.published import PublishedFile
+from jsa.data.verify import read_copy
 from jsa.errors import DataError
 
 _UNSIGNED_BYTE = 8
-_LARGEST_CONTENT = 1 << 28  # bytes; five times MNIST. A .gz that unpacks to more is not what it claims to be
 _GZIP = 31  # zlib's code for "expect a gzip header and checksum"
+_GZIP_OVERHEAD = 1 << 20  # bytes that packing may add to what cannot be packed, amply
 
 
 def parse_idx(content: bytes | memoryview, dimensions: int, source: str) -> UInt8[np.ndarray, "..."]:
@@ -52,23 +54,30 @@ def parse_idx(content: bytes | memoryview, dimensions: int, source: str) -> UInt
     return np.frombuffer(content, dtype=np.uint8, offset=header.size).reshape(shape)
 
 
-def read_idx_content(path: Path) -> bytes:
-    """All bytes of an IDX file, unpacked if its name ends in .gz."""
+def read_idx_copy(path: Path, file: PublishedFile, remedy: str) -> bytes:
+    """All bytes of a copy of a published IDX file, unpacked if its name ends in .gz.
+
+    Neither the copy nor what it unpacks to can take more memory than the published file.
+
+    Args:
+        path: The copy.
+        file: What was published.
+        remedy: What the user can do about a wrong copy, to end the sentence of an error.
+    """
+    if path.suffix != ".gz":
+        return read_copy(path, file, remedy)
     try:
-        content = path.read_bytes()
+        with path.open("rb") as stream:
+            packed = stream.read(file.size + _GZIP_OVERHEAD)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    return _unpack(content, path) if path.suffix == ".gz" else content
-
-
-def _unpack(packed: bytes, path: Path) -> bytes:
     unpacker = zlib.decompressobj(wbits=_GZIP)
     try:
-        content = unpacker.decompress(packed, _LARGEST_CONTENT)
+        content = unpacker.decompress(packed, file.size + 1)
     except zlib.error as error:
-        raise DataError(f"{path} is not a whole gzip file ({error}): get the file again") from error
-    if unpacker.unconsumed_tail:
-        raise DataError(f"{path} unpacks to more than any file of its name holds: get the file again")
+        raise DataError(f"{path} is not a whole gzip file ({error}): {remedy}") from error
+    if len(content) > file.size:
+        raise DataError(f"{path} unpacks to more than the {file.size} bytes of {file.name}: {remedy}")
     if not unpacker.eof:
-        raise DataError(f"{path} ends too early: get the file again")
+        raise DataError(f"{path} ends too early: {remedy}")
     return content

@@ -20,7 +20,7 @@ from jsa.data.dataset import IndexedDataset
 from jsa.data.folders import ENVIRONMENT_VARIABLE, data_folders, searched
 from jsa.data.published import AMAT_LINE, PICTURE_PIXELS, SALAKHUTDINOV, PublishedAmat
 from jsa.data.splits import Splits
-from jsa.data.verify import verify
+from jsa.data.verify import read_copy, verify
 from jsa.errors import DataError
 
 PACKED_NAME = "binarized_mnist_static.npz"
@@ -60,13 +60,8 @@ def read_amat(folder: Path, published: PublishedAmat) -> list[UInt8[np.ndarray, 
 
     The text needs no parser: once its checksum is right, every pixel is at a known place.
     """
-    texts = []
-    for file in published.files:
-        path = folder / file.name
-        try:
-            texts.append((file, str(path), path.read_bytes()))
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    paths = {file: folder / file.name for file in published.files}
+    texts = [(file, str(path), read_copy(path, file, _REMEDY)) for file, path in paths.items()]
     verify(texts, _REMEDY)
     return [np.frombuffer(text, np.uint8).reshape(-1, AMAT_LINE)[:, ::2] & 1 for _, _, text in texts]
 

@@ -15,7 +15,7 @@ from jsa.data.delimited import read_csv
 from jsa.data.splits import Splits
 from jsa.data.streams import permutation
 from jsa.data.values import as_bytes, place
-from jsa.errors import DataError, UsageError
+from jsa.errors import DataError, UsageError, shortened
 
 SUFFIXES = (".npy", ".npz", ".csv")
 
@@ -83,11 +83,12 @@ def _read_parts(path: Path) -> dict[str, Table]:
     if len(arrays) == 1:
         return {"train": _single_array(arrays, path)}
     if "train" not in arrays or not set(arrays) <= {"train", "valid", "test"}:
+        found = shortened(", ".join(sorted(arrays))) or "(none)"
         raise DataError(
-            f"{path} holds the arrays {', '.join(sorted(arrays)) or '(none)'}: a .npz table holds one array, "
+            f"{path} holds the arrays {found}: a .npz table holds one array, "
             f"or 'train' and with it 'valid' or 'test' or both"
         )
-    return {name: _checked(array, f"{path}, array '{name}'") for name, array in arrays.items()}
+    return {name: _checked(array, f"{path}, array '{shortened(name)}'") for name, array in arrays.items()}
 
 
 def _read_single(path: Path) -> Table:
@@ -106,7 +107,7 @@ def _single_array(arrays: dict[str, np.ndarray], path: Path) -> Table:
     if len(arrays) != 1:
         raise DataError(f"{path} holds {len(arrays)} arrays, but one is needed here")
     ((name, array),) = arrays.items()
-    return _checked(array, f"{path}, array '{name}'")
+    return _checked(array, f"{path}, array '{shortened(name)}'")
 
 
 def _checked(array: np.ndarray, source: str) -> Table:

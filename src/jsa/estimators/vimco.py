@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
+
 from jsa.estimators.base import Description, Estimator, at_least
 from jsa.estimators.score import score_samples
 from jsa.model import LatentVariableModel
@@ -45,5 +47,7 @@ class VIMCO(Estimator):
         bound = log_mean_weight(weights)
         gain = bound - leave_one_out_bounds(weights)
         normalised = weights.softmax(0)
-        surrogate = (gain - normalised) * draws.log_inference + normalised * draws.log_joint
+        # A state of probability zero has no weight, and must not count although its logarithm is minus infinity.
+        joint = torch.where(normalised > 0, draws.log_joint, 0)
+        surrogate = (gain - normalised) * draws.log_inference + normalised * joint
         return Estimate(-surrogate.sum(0).mean(), bound.mean(), weights, {})

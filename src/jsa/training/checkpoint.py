@@ -38,15 +38,27 @@ def load_weights(model: nn.Module, path: Path) -> dict[str, object]:
     if not path.is_file():
         raise CheckpointError(f"there is no checkpoint {path}: the run has not come to its first validation")
     tensors, notes = load_tensors(path)
-    if notes.get("format") != FORMAT:
-        raise CheckpointError(f"{path} has format {notes.get('format')}; this version of jsa reads {FORMAT}")
-    _check_shapes(model, tensors, path)
+    check_format(path, notes, FORMAT)
+    check_shapes(model, tensors, path)
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise CheckpointError(f"{path} holds weights {name} that are not finite: use another checkpoint")
     model.load_state_dict(tensors)
     return notes
 
 
-def _check_shapes(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+def check_format(path: Path, notes: Mapping[str, object], expected: int) -> None:
+    """Refuses a file that another version wrote in another form."""
+    if notes.get("format") != expected:
+        raise CheckpointError(
+            f"{path} has format {notes.get('format')}; this version of jsa reads {expected}: use the version that "
+            "wrote it, or make it again"
+        )
+
+
+def check_shapes(module: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Refuses the weights of another model."""
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):

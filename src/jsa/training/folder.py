@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from jsa.configuration import TrainConfig
+from jsa.crash import crash_point
 from jsa.errors import CheckpointError, UsageError
-from jsa.files import write_text
-from jsa.records import from_record, read_json, to_record
+from jsa.files import flush, remove_leftovers, write_text
+from jsa.records import read_number_lines, read_record, to_record
+from jsa.training.lock import NAME as LOCK
+from jsa.training.lock import locked
 
 
 class RunFolder:
@@ -19,19 +26,13 @@ class RunFolder:
         self.path = path
         self.config = path / "config.json"
         self.metrics = path / "metrics.jsonl"
+        self.state = path / "state.safetensors"
         self.best = path / "best.safetensors"
         self.last = path / "last.safetensors"
-        self.chains = path / "chains.safetensors"
         self.mapped_chains = path / "chains"
+        self.events = path / "tensorboard"
         self.evaluation = path / "evaluation.json"
-
-    @classmethod
-    def create(cls, path: Path, config: TrainConfig) -> RunFolder:
-        """A new folder with its configuration; an existing one is refused, so that no run is overwritten."""
-        refuse_existing(path)
-        folder = cls(path)
-        folder.begin(config)
-        return folder
+        self.pictures = [path / name for name in ("samples.png", "reconstructions.png", "curves.png")]
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -41,31 +42,87 @@ class RunFolder:
             raise CheckpointError(f"{path} is not a run folder: it has no config.json")
         return folder
 
-    def begin(self, config: TrainConfig) -> None:
-        """Makes the folder and writes the configuration."""
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Makes the folder where it is not there, and keeps other processes out of it."""
         self.path.mkdir(parents=True, exist_ok=True)
+        with locked(self.path):
+            yield
+
+    def begin(self, config: TrainConfig) -> None:
+        """Makes the folder and writes the configuration of a new run; that of another run is refused."""
+        refuse_existing(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.write_config(config)
+
+    def prepare_to_continue(self) -> None:
+        """Removes what a killed process left half-done; a run without any state begins again."""
+        remove_leftovers(self.path)
+        if self.state.is_file():
+            return
+        if self.best.is_file():
+            # The state is always written before the best weights.
+            raise CheckpointError(
+                f"{self.path} has weights but no {self.state.name}, so it cannot be continued: begin a new run with "
+                f"jsa train --config {shlex.quote(str(self.config))}"
+            )
+        for path in (self.metrics, self.last):
+            path.unlink(missing_ok=True)
+        for path in (self.mapped_chains, self.events):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def write_config(self, config: TrainConfig) -> None:
+        """Writes the configuration."""
         write_text(self.config, json.dumps(to_record(config), indent=2) + "\n")
 
     def read_config(self) -> TrainConfig:
         """The configuration of the run."""
-        return from_record(TrainConfig, read_json(self.config))
+        return read_record(TrainConfig, self.config)
 
-    def log(self, record: Mapping[str, object]) -> None:
-        """Adds a line to the metrics."""
-        with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+    @property
+    def resume_command(self) -> str:
+        """How a person continues this run."""
+        return f"jsa train --resume {shlex.quote(str(self.path))}"
+
+    def log(self, record: Mapping[str, object], start: int) -> int:
+        """Writes a line of metrics behind the first ``start`` bytes, in place of whatever stood there.
+
+        Returns:
+            The number of bytes behind it.
+        """
+        crash_point("metrics-begin")
+        line = (json.dumps(record) + "\n").encode()
+        with self.metrics.open("ab") as file:
+            file.truncate(start)
+            file.write(line[:-20])
+            file.flush()
+            crash_point("metrics-half")
+            file.write(line[-20:])
+            file.flush()
+            os.fsync(file.fileno())
+        crash_point("metrics-written")
+        return start + len(line)
+
+    def cut_metrics(self, length: int) -> None:
+        """Drops the lines of metrics that a state does not know of, and a torn one."""
+        if length == 0 and not self.metrics.exists():
+            return
+        if not self.metrics.is_file() or self.metrics.stat().st_size < length:
+            raise CheckpointError(
+                f"{self.metrics} is shorter than the checkpoint says: put back the whole file, or begin a new run"
+            )
+        os.truncate(self.metrics, length)
+        flush(self.metrics)
 
     def read_metrics(self) -> Iterator[dict[str, float]]:
-        """The lines of the metrics."""
+        """The lines of the metrics; a last one that was torn by a crash is left out."""
         if self.metrics.is_file():
-            with self.metrics.open(encoding="utf-8") as file:
-                for line in file:
-                    yield json.loads(line)
+            yield from read_number_lines(self.metrics)
 
 
 def refuse_existing(path: Path) -> None:
-    """A folder with anything in it is somebody's work."""
-    if path.is_file() or (path.is_dir() and any(path.iterdir())):
+    """A folder with anything in it is somebody's work; a lock is not, for the system tells whether it is held."""
+    if path.is_file() or (path.is_dir() and any(inside.name != LOCK for inside in path.iterdir())):
         raise UsageError(f"{path} exists already: choose another --out, or move the old one away")
 
 

@@ -4,30 +4,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Protocol, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from jsa.configuration import OptimiserConfig, TrainConfig
+from jsa.cache import frozen_chains
+from jsa.configuration import TrainConfig
+from jsa.crash import crash_point
 from jsa.data import Dataset, batches_in_epoch, epoch_order
-from jsa.errors import NumericalError
-from jsa.estimators import Estimator, PersistentEstimator
+from jsa.errors import CheckpointError, JsaError, NumericalError
+from jsa.estimators import Estimator, PersistentEstimator, Stage
 from jsa.evaluation.likelihood import Progress, Rows, likelihood
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel
+from jsa.training.attempt import Attempts
 from jsa.training.checkpoint import save_weights
 from jsa.training.folder import RunFolder
+from jsa.training.identity import identity
+from jsa.training.numbers import NonFiniteWeightsError, refuse_non_finite_step, refuse_non_finite_weights
+from jsa.training.optimiser import learned, make_optimiser
 from jsa.training.schedule import learning_rate
 from jsa.training.selection import BestEpoch
+from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.stages import check_rows_stay, set_stage
-from jsa.types import Batch, Estimate
+from jsa.training.state import TrainingState
+from jsa.types import Estimate
+
+SKIPS_IN_A_ROW = 100
+"""After so many skipped batches one after the other, something is wrong that no next batch will mend."""
 
 
 class Watcher(Protocol):
     """Who is told how the training goes."""
+
+    def start(self, epoch: int, step: int) -> None:
+        """The training begins in this epoch, behind so many steps."""
+        ...
 
     def step(self, epoch: int) -> None:
         """A step was made."""
@@ -41,6 +57,10 @@ class Watcher(Protocol):
         """An epoch ended, with these figures."""
         ...
 
+    def note(self, sentence: str) -> None:
+        """Something that whoever trains should know."""
+        ...
+
 
 def train(
     model: LatentVariableModel,
@@ -50,123 +70,255 @@ def train(
     config: TrainConfig,
     folder: RunFolder,
     watcher: Watcher,
+    stop: StopRequest | None = None,
 ) -> BestEpoch:
     """Trains, validates, and leaves the best and the last weights in the run folder.
+
+    Where the folder holds the state of an earlier training, this one goes on from it as if it had never been stopped.
+
+    Args:
+        model: The model.
+        estimator: The method.
+        rows: The training rows.
+        valid: The validation rows.
+        config: How to train.
+        folder: Where everything is written; it exists.
+        watcher: Who is told how it goes.
+        stop: Who may ask to stop between two steps. The state is then written and ``InterruptedRunError`` raised.
 
     Returns:
         The epoch with the lowest validation NLL.
     """
     check_rows_stay(config, type(estimator), rows.rows_change)
-    device = torch.device(config.machine.device)
-    learner = Learner(model, estimator).to(device).train()
-    optimiser = make_optimiser(learner, config.optimisation)
-    average = _weight_average(model, config.optimisation.average_decay)
-    evaluated = model if average is None else cast(LatentVariableModel, average.module)
-    best = BestEpoch()
-    step, steps = 0, config.epochs * batches_in_epoch(len(rows), config.batch_size)
-    started = time.monotonic()
+    return _Training(model, estimator, rows, valid, config, folder, watcher, stop or StopRequest()).run()
 
-    for epoch in range(1, config.epochs + 1):
-        stage = set_stage(config, estimator, epoch, best)
-        rows.start_epoch(epoch)
-        means = Means()
-        for index in epoch_order(len(rows), config.batch_size, config.seed, epoch, config.scan):
-            rate = learning_rate(config.optimisation, step, steps)
-            for group in optimiser.param_groups:
-                group["lr"] = rate
-            step += 1
-            with _located(epoch, step, folder):
-                batch = rows.batch(index, device)
-                estimate = learner(batch)
-                _refuse_non_finite(estimate, batch)
-                optimiser.zero_grad(set_to_none=True)
-                estimate.loss.backward()
-                optimiser.step()
-            if average is not None:
-                average.update_parameters(model)
-            means.add(estimate)
-            watcher.step(epoch)
 
-        record: dict[str, object] = {"epoch": epoch, "step": step, "learning_rate": rate, **means.values()}
-        if stage is not None:
-            record["stage"] = stage
-        validated = epoch % config.validation.validate_every == 0 or epoch == config.epochs
-        with _located(epoch, step, folder):
-            if validated:
+class _Training:
+    """One training, with all that its parts have in common."""
+
+    def __init__(
+        self,
+        model: LatentVariableModel,
+        estimator: Estimator,
+        rows: Dataset,
+        valid: Rows,
+        config: TrainConfig,
+        folder: RunFolder,
+        watcher: Watcher,
+        stop: StopRequest,
+    ) -> None:
+        self.model, self.estimator, self.rows, self.valid = model, estimator, rows, valid
+        self.config, self.folder, self.watcher, self.stop = config, folder, watcher, stop
+        self.device = torch.device(config.machine.device)
+        self.learner = Learner(model, estimator).to(self.device).train()
+        self.parameters = learned(self.learner)
+        self.attempts = Attempts(self.learner, self.device)
+        self.optimiser = make_optimiser(self.learner, config.optimisation)
+        self.average = _weight_average(model, config.optimisation.average_decay)
+        self.evaluated = model if self.average is None else cast(LatentVariableModel, self.average.module)
+        same = identity(config, rows)
+        self.state = TrainingState(self.learner, self.optimiser, self.average, self.device, same)
+        self.steps = config.epochs * batches_in_epoch(len(rows), config.batch_size)
+        self.kept_step: int | None = None
+        if folder.state.is_file():
+            self.state.load(folder.state)
+            self.kept_step = self.state.standing.step
+        folder.cut_metrics(self.state.standing.metrics_bytes)
+        self.seconds_before = self.state.standing.seconds
+        self.started = self.kept_at = time.monotonic()
+
+    def run(self) -> BestEpoch:
+        """Goes on from wherever the training stands to its end."""
+        at = self.state.standing
+        self.watcher.start(at.epoch, at.step)
+        try:
+            while not at.finished:
+                if at.ended is None:
+                    self._make_steps()
+                    self._end_epoch()
+                self._write_epoch()
+        except StopRequestedError:
+            self._keep()
+            where = f"at step {at.step} (epoch {at.epoch})"
+            raise self.stop.interrupted(where, self.folder.resume_command) from None
+        return at.best
+
+    def _make_steps(self) -> None:
+        """Makes the steps that are left of the epoch."""
+        at = self.state.standing
+        stage = self._stage()
+        set_stage(self.config, self.estimator, at.epoch, at.best)
+        if self._stage() != stage:
+            crash_point("switch")
+        self.rows.start_epoch(at.epoch)
+        order = epoch_order(len(self.rows), self.config.batch_size, self.config.seed, at.epoch, self.config.scan)
+        for index in islice(order, at.batches, None):
+            with self._located(at.step + 1):
+                sound = self._try_step(index)
+            at.step += 1
+            at.batches += 1
+            at.skipped_in_a_row = 0 if sound else at.skipped_in_a_row + 1
+            at.skipped += not sound
+            if self._stage() == 2:
+                crash_point("step-in-stage-two")
+            crash_point("step")
+            self.watcher.step(at.epoch)
+            self._keep_if_due()
+            self.stop.check()
+
+    def _try_step(self, index: Tensor) -> bool:
+        """Makes a step, or leaves everything as it was: says whether it was made."""
+        at = self.state.standing
+        for group in self.optimiser.param_groups:
+            group["lr"] = self._rate(at.step)
+        batch = self.rows.batch(index, self.device)
+        self.attempts.begin()
+        try:
+            estimate: Estimate = self.learner(batch)
+            self.optimiser.zero_grad(set_to_none=True)
+            estimate.loss.backward()
+            refuse_non_finite_step(estimate, batch, self.parameters)
+        except NumericalError as error:
+            may_skip = self.config.optimisation.non_finite == "skip"
+            skip = may_skip and at.skipped_in_a_row < SKIPS_IN_A_ROW
+            # A step that stops the run is made again when the run is continued, so it finds the same random numbers.
+            self.attempts.take_back(random=not skip)
+            refuse_non_finite_weights(self.learner)
+            if skip:
+                return False
+            if may_skip:
+                raise NumericalError(f"{SKIPS_IN_A_ROW} batches in a row were skipped, and now {error}") from error
+            raise
+        self.optimiser.step()
+        if self.average is not None:
+            self.average.update_parameters(self.model)
+        at.means.add(estimate)
+        return True
+
+    def _end_epoch(self) -> None:
+        """Takes the figures of the epoch, with a validation where one is due."""
+        at, validation = self.state.standing, self.config.validation
+        record: dict[str, object] = {"epoch": at.epoch, "step": at.step, "learning_rate": self._rate(at.step - 1)}
+        record |= at.means.values()
+        if isinstance(self.estimator, PersistentEstimator):
+            record["stage"] = self._stage()
+        if self.config.optimisation.non_finite == "skip":
+            record["skipped"] = at.skipped
+        better = False
+        if at.epoch % validation.validate_every == 0 or at.epoch == self.config.epochs:
+            crash_point("validation")
+            self._keep_if_due()
+            with self._located(at.step):
                 result = likelihood(
-                    evaluated,
-                    valid,
-                    config.validation.validation_samples,
-                    seed=config.seed,
-                    device=device,
-                    progress=watcher.validating(len(valid)),
+                    self.evaluated,
+                    self.valid,
+                    validation.validation_samples,
+                    seed=self.config.seed,
+                    device=self.device,
+                    progress=self.stop.interrupting(self.watcher.validating(len(self.valid))),
                 )
-                record |= {
-                    "valid_nll": result.nll,
-                    "valid_effective_sample_size": result.effective_sample_size,
-                }
-                if best.record(epoch, result.nll):
-                    save_weights(evaluated, folder.best, record)
-            save_weights(evaluated, folder.last, record)
-        if isinstance(estimator, PersistentEstimator) and not config.machine.mapped_chains and validated:
-            estimator.cache.save(folder.chains)
-        record["seconds"] = round(time.monotonic() - started, 3)
-        folder.log(record)
-        watcher.epoch(record)
-        patience = config.validation.stop_after
-        if patience is not None and best.validations_without_gain >= patience:
-            break
-    return best
+            record |= {"valid_nll": result.nll, "valid_effective_sample_size": result.effective_sample_size}
+            better = at.best.record(at.epoch, result.nll)
+            record |= self._frozen_chains()
+        record["seconds"] = round(self._seconds(), 3)
+        at.ended = record
+        # The best weights are written after a state that knows of them, so that the two always belong together.
+        if better:
+            self._keep()
+        else:
+            self._keep_if_due()
 
+    def _frozen_chains(self) -> dict[str, object]:
+        """How many chains stand still, once they persist, and a word about it where they are too many."""
+        if not isinstance(self.estimator, PersistentEstimator) or self.estimator.stage != Stage.PERSISTENT:
+            return {}
+        frozen = frozen_chains(self.estimator.cache)
+        if frozen.warning is not None:
+            self.watcher.note(frozen.warning)
+        return {"frozen_after_20_passes": frozen.shares[20]}
 
-class Means:
-    """The means of the scalars of many steps, kept as tensors so that no step waits for a device."""
+    def _write_epoch(self) -> None:
+        """Writes weights and figures of an epoch that has ended. Doing it again after a crash gives the same files."""
+        at = self.state.standing
+        record = at.ended or {}
+        crash_point("epoch-end")
+        with self._located(at.step), self._writing():
+            if at.best.epoch == at.epoch:
+                save_weights(self.evaluated, self.folder.best, record)
+            save_weights(self.evaluated, self.folder.last, record)
+            length = self.folder.log(record, at.metrics_bytes)
+        self.watcher.epoch(record)
+        patience = self.config.validation.stop_after
+        early = patience is not None and at.best.validations_without_gain >= patience
+        at.finished = early or at.epoch == self.config.epochs
+        at.next_epoch(length)
+        if at.finished:
+            self._keep()
+        else:
+            self._keep_if_due()
+        crash_point("epoch-begin")
 
-    def __init__(self) -> None:
-        self._sums: dict[str, Tensor] = {}
-        self._steps = 0
+    def _keep(self) -> None:
+        """Writes the state."""
+        self.state.standing.seconds = self._seconds()
+        with self._writing():
+            self.state.save(self.folder.state)
+        self.kept_at = time.monotonic()
+        self.kept_step = self.state.standing.step
 
-    def add(self, estimate: Estimate) -> None:
-        """Takes the scalars of a step."""
-        self._steps += 1
-        for name, value in {"objective": estimate.objective, **estimate.diagnostics}.items():
-            self._sums[name] = self._sums[name] + value if name in self._sums else value.clone()
+    def _keep_if_due(self) -> None:
+        if time.monotonic() - self.kept_at >= self.config.machine.checkpoint_seconds:
+            self._keep()
 
-    def values(self) -> dict[str, float]:
-        """The means since the beginning."""
-        return {name: float(total) / self._steps for name, total in self._sums.items()}
+    def _stage(self) -> int | None:
+        return int(self.estimator.stage) if isinstance(self.estimator, PersistentEstimator) else None
 
+    def _rate(self, step: int) -> float:
+        return learning_rate(self.config.optimisation, step, self.steps)
 
-def make_optimiser(learner: nn.Module, config: OptimiserConfig) -> torch.optim.Optimizer:
-    """The optimiser of all parameters that are to be learned."""
-    parameters = [parameter for parameter in learner.parameters() if parameter.requires_grad]
-    kind = torch.optim.Adam if config.optimiser == "adam" else torch.optim.SGD
-    return kind(parameters, lr=config.learning_rate, fused=True)
+    def _seconds(self) -> float:
+        return self.seconds_before + time.monotonic() - self.started
+
+    @property
+    def _kept(self) -> str:
+        if self.kept_step is None:
+            return "there is no checkpoint yet"
+        return f"the checkpoint of step {self.kept_step} is whole"
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Says what is left of the run where the disk is full or fails."""
+        try:
+            yield
+        except (OSError, CheckpointError) as error:
+            reason = str(error) if isinstance(error, JsaError) else f"a file could not be written ({error})"
+            raise CheckpointError(
+                f"{reason}; {self._kept}. Make room on the disk, then continue with: {self.folder.resume_command}"
+            ) from error
+
+    @contextmanager
+    def _located(self, step: int) -> Iterator[None]:
+        """Says where in the training a number went wrong, and how to go on from the state before it."""
+        try:
+            yield
+        except NumericalError as error:
+            place = f"at step {step} (epoch {self.state.standing.epoch}) of {type(self.estimator).__name__}"
+            # Weights that the step before this one spoilt are not kept: the last checkpoint is older and sound.
+            with suppress(NonFiniteWeightsError):
+                self._keep()
+            raise NumericalError(f"{place}: {error}; {self._kept}. {self._advice}") from error
+
+    @property
+    def _advice(self) -> str:
+        if self.kept_step is None:
+            return "A lower --learning-rate often helps"
+        resume, optimisation = self.folder.resume_command, self.config.optimisation
+        rate = f"{resume} --learning-rate {optimisation.learning_rate / 3:.1g}"
+        skip = f", or without such batches: {resume} --non-finite skip" if optimisation.non_finite == "stop" else ""
+        return f"Continue with a lower rate: {rate}{skip}"
 
 
 def _weight_average(model: LatentVariableModel, decay: float | None) -> AveragedModel | None:
     if decay is None:
         return None
     return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
-
-
-def _refuse_non_finite(estimate: Estimate, batch: Batch) -> None:
-    if bool(estimate.loss.isfinite()):
-        return
-    impossible = (estimate.log_weights.amax(0) == -torch.inf).nonzero()
-    if len(impossible):
-        row = int(batch.index[impossible[0]])
-        raise NumericalError(f"the model gives probability zero to row {row} with every state that was drawn")
-    raise NumericalError(f"the loss is {float(estimate.loss.detach())} (the objective is {float(estimate.objective)})")
-
-
-@contextmanager
-def _located(epoch: int, step: int, folder: RunFolder) -> Iterator[None]:
-    """Says where in the training a number went wrong, and what is left of the run."""
-    try:
-        yield
-    except NumericalError as error:
-        rescue = f"the last good checkpoint is {folder.last}" if folder.last.exists() else "there is no checkpoint yet"
-        raise NumericalError(
-            f"at step {step} (epoch {epoch}) {error}; {rescue}. A lower --learning-rate often helps"
-        ) from error

@@ -21,6 +21,12 @@ class ProgressBar:
         self._bar = tqdm(total=epochs * steps_an_epoch, unit="step", dynamic_ncols=True, smoothing=0.05)
         self._figures = ""
 
+    def start(self, epoch: int, step: int) -> None:
+        """Shows the steps of an earlier half of the run as done."""
+        # Done before the clock of the bar began, so that they do not count for its speed.
+        self._bar.initial = self._bar.n = self._bar.last_print_n = step
+        self._bar.refresh()
+
     def step(self, epoch: int) -> None:
         """A step was made."""
         self._bar.set_description_str(f"epoch {epoch}/{self._epochs}", refresh=False)
@@ -42,6 +48,10 @@ class ProgressBar:
         self._figures = figures(record) if "valid_nll" in record or not self._figures else self._figures
         self._bar.set_postfix_str(self._figures)
 
+    def note(self, sentence: str) -> None:
+        """Writes a line above the bar."""
+        self._bar.write(f"note: {sentence}", file=sys.stderr)
+
     def close(self) -> None:
         """Leaves the bar as it is."""
         self._bar.close()
@@ -54,6 +64,12 @@ class Lines:
         self._epochs = epochs
         self._stream = stream
         self._started = time.monotonic()
+        self._done_before = 0
+
+    def start(self, epoch: int, step: int) -> None:
+        """Counts the time that is left from here."""
+        self._started = time.monotonic()
+        self._done_before = epoch - 1
 
     def step(self, epoch: int) -> None:
         """A step is too little for a line."""
@@ -65,9 +81,15 @@ class Lines:
     def epoch(self, record: Mapping[str, object]) -> None:
         """Writes the figures of an epoch and the time that is left."""
         done = int(str(record["epoch"]))
-        left = (time.monotonic() - self._started) / done * (self._epochs - done)
+        # A run that goes on may first write the figures of an epoch that it found ended.
+        left = (time.monotonic() - self._started) / (done - self._done_before) * (self._epochs - done)
         line = f"epoch {done}/{self._epochs}, {figures(record)}, {duration(left)} left"
         self._stream.write(line + "\n")
+        self._stream.flush()
+
+    def note(self, sentence: str) -> None:
+        """Writes a line."""
+        self._stream.write(f"note: {sentence}\n")
         self._stream.flush()
 
     def close(self) -> None:

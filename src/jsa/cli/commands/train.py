@@ -7,11 +7,16 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jsa.cli.arguments import parse
 from jsa.configuration import TrainConfig
+from jsa.errors import UsageError
 from jsa.models.configuration import preset
-from jsa.records import from_record, read_json
+from jsa.records import read_record
+
+if TYPE_CHECKING:
+    from jsa.run import Outcome
 
 
 @dataclass(frozen=True)
@@ -25,18 +30,56 @@ class TrainArguments(TrainConfig):
     """The run folder; a new one in runs/ where not given. An existing one is not overwritten."""
     config: Path | None = None
     """The config.json of an earlier run: its options become the defaults."""
+    resume: Path | None = None
+    """Continue the run of this folder with its own options; only --learning-rate and --non-finite may be others."""
 
 
 def run(arguments: Sequence[str]) -> None:
     """Trains as the arguments say."""
+    resumed = resume_arguments(arguments)
+    if resumed is not None:
+        _resume(resumed)
+        return
     parsed = parse(TrainArguments, "train", arguments, default_arguments(arguments))
     names = [field.name for field in dataclasses.fields(TrainConfig)]
     config = TrainConfig(**{name: getattr(parsed, name) for name in names})
 
     # torch is imported only now, after every argument has been found good.
     from jsa.run import run as run_whole
+    from jsa.training.signals import StopRequest
 
-    outcome = run_whole(config, parsed.out)
+    _show(run_whole(config, parsed.out, StopRequest()))
+
+
+def resume_arguments(arguments: Sequence[str]) -> argparse.Namespace | None:
+    """What goes with --resume, none where that is not given; all other options are those of the run."""
+    flags = {argument.split("=")[0] for argument in arguments}
+    if "--resume" not in flags or flags & {"-h", "--help"}:
+        return None
+    parser = argparse.ArgumentParser(prog="jsa train", add_help=False, allow_abbrev=False)
+    parser.add_argument("--resume", type=Path, metavar="RUN")
+    parser.add_argument("--learning-rate", "--learning_rate", type=float)
+    parser.add_argument("--non-finite", "--non_finite", choices=("stop", "skip"))
+    given, others = parser.parse_known_args(list(arguments))
+    if others:
+        raise UsageError(
+            f"--resume continues a run with its own options, so {others[0]} cannot be given: only --learning-rate and "
+            "--non-finite may be others; for a new run with some of its options take --config"
+        )
+    return given
+
+
+def _resume(given: argparse.Namespace) -> None:
+    from jsa.run import Changes, finished, resume
+    from jsa.training.folder import RunFolder
+    from jsa.training.signals import StopRequest
+
+    if finished(RunFolder.open(given.resume)) is not None:
+        print(f"the run {given.resume} is finished")
+    _show(resume(given.resume, Changes(given.learning_rate, given.non_finite), StopRequest()))
+
+
+def _show(outcome: Outcome) -> None:
     print(f"best epoch {outcome.best.epoch}, validation NLL {outcome.best.nll:.2f}")
     print(f"test NLL {outcome.test}")
     if outcome.test.warning is not None:
@@ -55,7 +98,7 @@ def default_arguments(arguments: Sequence[str]) -> TrainArguments:
     except argparse.ArgumentError:
         # A flag without its value: the full parser says so.
         return TrainArguments()
-    base = TrainConfig() if named.config is None else from_record(TrainConfig, read_json(named.config))
+    base = TrainConfig() if named.config is None else read_record(TrainConfig, named.config)
     if named.model is not None and named.model != base.model:
         base = dataclasses.replace(base, model=named.model, network=preset(named.model))
     return TrainArguments(**{field.name: getattr(base, field.name) for field in dataclasses.fields(TrainConfig)})

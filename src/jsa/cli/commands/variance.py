@@ -52,6 +52,7 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.files import write_text
     from jsa.records import to_record
     from jsa.training.report import evaluation_progress
+    from jsa.training.state import read_chains
 
     option_sets = {name: option_names(name) for name in parsed.estimators}
     opened = parsed.open()
@@ -68,8 +69,8 @@ def run(arguments: Sequence[str]) -> None:
         if isinstance(estimator, PersistentEstimator):
             if reference is None:
                 reference = posterior_gradient(opened.model, batch, parsed.reference_moves)
-            if opened.folder.chains.is_file():
-                estimator.cache.load(opened.folder.chains)
+            if opened.folder.state.is_file() and not opened.config.machine.mapped_chains:
+                estimator.cache.restore(read_chains(opened.folder.state))
         rounds = 2 if isinstance(estimator, PersistentEstimator) else 1
         with evaluation_progress(rounds * parsed.draws, name) as progress:
             reports[name] = gradient_report(

@@ -1,0 +1,124 @@
+"""Memory-mapped chains of many rows: memory, time of a step, time of a checkpoint.
+
+    python benchmarks/chains.py --rows 10000000 100000000 --folder /var/tmp
+
+The folder should be on a real disk. The files are sparse: they take the room of the pages that are written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import multiprocessing
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from jsa import ChainCache, LatentSpace, Layer
+from jsa.cache import frozen_chains
+
+SPACE = LatentSpace.of(Layer("bernoulli", 200))
+
+
+def resident() -> dict[str, float]:
+    """The megabytes that this process has in memory: of its own, and pages of files, which the system takes back."""
+    fields = (line.split() for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
+    return {field[0]: int(field[1]) / 1024 for field in fields if field[0] in ("RssAnon:", "RssFile:")}
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """How long an action takes."""
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def step(cache: ChainCache, rows: torch.Tensor, h: torch.Tensor, moved: torch.Tensor) -> None:
+    """What a training step does with the chains of its batch."""
+    cache.read(rows)
+    cache.write(rows, h, moved)
+    cache.age(rows)
+
+
+def random_rows(cache: ChainCache, batch: int) -> torch.Tensor:
+    """Different rows of the whole cache."""
+    rows = torch.randint(cache.rows, (2 * batch,)).unique()
+    return rows[torch.randperm(len(rows))[:batch]]
+
+
+def timed_steps(cache: ChainCache, batch: int, steps: int) -> list[float]:
+    """How long each of some steps with random rows takes."""
+    h, moved = torch.randint(2, (batch, 200)).float(), torch.rand(batch) < 0.5
+    visits = [random_rows(cache, batch) for _ in range(steps)]
+    return [seconds(functools.partial(step, cache, rows, h, moved)) for rows in visits]
+
+
+def measure(rows: int, folder: Path, batch: int, steps: int, checkpoints: Sequence[int]) -> None:
+    """Prints the figures of a cache of so many rows."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    # The first use of each operation is slow, and takes memory that has nothing to do with the chains.
+    timed_steps(ChainCache(SPACE, 1000), 10, 10)
+    timed_steps(ChainCache(SPACE, 1000, folder / "warm"), 10, 10)
+    before = resident()
+    making = seconds(lambda: ChainCache(SPACE, rows, folder / "chains"))
+    cache = ChainCache(SPACE, rows, folder / "chains")
+    print(f"\n{rows:,} rows of 200 bits: {rows * cache.bytes_per_row / 1e9:.3f} GB, made in {making * 1e3:.1f} ms")
+    for name in ("new rows", "again"):
+        processor = time.process_time()
+        times = timed_steps(cache, batch, steps)
+        processor = time.process_time() - processor
+        low, middle, high = statistics.quantiles(times, n=4)
+        print(
+            f"  step of {batch} random rows, {name}: {middle * 1e6:.0f} us (quartiles {low * 1e6:.0f} and "
+            f"{high * 1e6:.0f}), of the processor {processor / steps * 1e6:.0f} us with the drawing of the rows"
+        )
+        now = resident()
+        print(
+            f"  memory before the checkpoint: {now['RssAnon:'] - before['RssAnon:']:.1f} MB, "
+            f"and {now['RssFile:'] - before['RssFile:']:.1f} MB of pages of the file"
+        )
+        cache.flush()
+    print(f"  {'rows written':>14} {'journal':>12} {'applied':>12} {'a row':>10}")
+    h, moved = torch.ones(batch, 200), torch.ones(batch, dtype=torch.bool)
+    for touched in checkpoints:
+        for _ in range(touched // batch):
+            cache.write(random_rows(cache, batch), h, moved)
+        journal, applied = seconds(cache.checkpoint), seconds(cache.committed)
+        each = (journal + applied) / touched
+        print(f"  {touched:14,} {journal * 1e3:9.1f} ms {applied * 1e3:9.1f} ms {each * 1e6:7.1f} us")
+    now = resident()
+    blocks = sum(path.stat().st_blocks for path in (folder / "chains").iterdir()) * 512
+    print(
+        f"  memory after the checkpoints: {now['RssAnon:'] - before['RssAnon:']:.1f} MB, and "
+        f"{now['RssFile:'] - before['RssFile:']:.1f} MB of pages of the file; on the disk: {blocks / 1e6:.1f} MB"
+    )
+    counting = seconds(lambda: print(f"  rows with a chain: {frozen_chains(cache).visited:,}", end=""))
+    print(f", looked through for frozen ones in {counting:.2f} s")
+
+
+def main() -> None:
+    """Measures caches of the sizes that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[10**5, 10**7, 10**8])
+    parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
+    parser.add_argument("--batch", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--touched", type=int, nargs="+", default=[100, 1_000, 10_000, 100_000])
+    arguments = parser.parse_args()
+    for rows in arguments.rows:
+        with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="chains-") as folder:
+            # In a process of its own, so that memory of one size is not counted for the next.
+            process = multiprocessing.get_context("spawn").Process(
+                target=measure, args=(rows, Path(folder), arguments.batch, arguments.steps, arguments.touched)
+            )
+            process.start()
+            process.join()
+
+
+if __name__ == "__main__":
+    main()

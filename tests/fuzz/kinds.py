@@ -1,0 +1,320 @@
+"""The files that the program opens: how to make a good one of each kind, and how it is opened."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import lzma
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from jsa import JSA, Batch, BeliefNetwork, ChainCache, LatentSpace, Layer, PersistentEstimator
+from jsa.configuration import OptimiserConfig, TrainConfig
+from jsa.data.fashion import fashion_mnist
+from jsa.data.mnist import unpack_archive
+from jsa.data.published import PublishedAmat, PublishedFile, PublishedPictures
+from jsa.data.salakhutdinov import PACKED_NAME, read_amat, read_packed
+from jsa.data.splits import Splits
+from jsa.data.table import TableOptions, table_splits
+from jsa.learner import Learner
+from jsa.records import read_record, to_record
+from jsa.tensors import load_tensors, save_tensors
+from jsa.training.checkpoint import load_weights, save_weights
+from jsa.training.folder import RunFolder
+from jsa.training.optimiser import make_optimiser
+from jsa.training.state import TrainingState
+
+from . import formats
+from .mutations import Mutation, any_mutation
+
+ROWS = 40
+LATENT = LatentSpace.of(Layer("bernoulli", 5), Layer("categorical", 2, classes=3))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file.
+
+    Attributes:
+        name: What it is called in the table.
+        make: Puts good files into a folder.
+        open: Opens them as the program does, and gives what was read, in a form that can be compared.
+        mutations: What happens to the files, beside what can happen to any.
+        checksummed: Whether a file that was changed is recognised, so that none can load as something else.
+        forgiven: The differences that are known and documented, of what a good file and a changed one hold.
+    """
+
+    name: str
+    make: Callable[[Path], None]
+    open: Callable[[Path], object]
+    mutations: Sequence[Mutation]
+    checksummed: bool
+    forgiven: Callable[[object, object], bool] | None = None
+
+
+def comparable(content: object) -> object:
+    """What can be compared by ==: arrays as their type, shape and bytes."""
+    if isinstance(content, torch.Tensor):
+        return comparable(content.detach().numpy())
+    if isinstance(content, np.ndarray):
+        return str(content.dtype), content.shape, content.tobytes()
+    if isinstance(content, dict):
+        return {name: comparable(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [comparable(value) for value in content]
+    return content
+
+
+def rows_of(splits: Splits) -> object:
+    """The rows of all three parts."""
+    parts = (splits.train, splits.valid, splits.test)
+    return [part.batch(torch.arange(len(part))).x for part in parts]
+
+
+# Weights, states, chains
+
+
+def network() -> BeliefNetwork:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return BeliefNetwork(Layer("bernoulli", 4), LATENT, (3,))
+
+
+def make_weights(folder: Path) -> None:
+    save_weights(network(), folder / "best.safetensors", {"epoch": 4, "valid_nll": 100.5})
+
+
+def open_weights(folder: Path) -> object:
+    model = network()
+    notes = load_weights(model, folder / "best.safetensors")
+    return notes, model.state_dict()
+
+
+def training_state() -> tuple[TrainingState, Learner, torch.optim.Optimizer]:
+    """A training of which nothing has been made yet."""
+    model = network()
+    learner = Learner(model, JSA(LATENT, rows=ROWS, particles=2))
+    optimiser = make_optimiser(learner, OptimiserConfig())
+    identity = {"seed": 0, "rows": ROWS}
+    return TrainingState(learner, optimiser, None, torch.device("cpu"), identity), learner, optimiser
+
+
+def make_state(folder: Path) -> None:
+    state, learner, optimiser = training_state()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        learner(Batch(torch.ones(4, 4), torch.arange(4))).loss.backward()
+    optimiser.step()
+    state.save(folder / "state.safetensors")
+
+
+def open_state(folder: Path) -> object:
+    state, learner, optimiser = training_state()
+    with torch.random.fork_rng():
+        state.load(folder / "state.safetensors")
+        drawn = torch.rand(3)
+    assert isinstance(learner.estimator, PersistentEstimator)
+    remembered = [optimiser.state[parameter] for parameter in learner.parameters()]
+    chains = contents(learner.estimator.cache)
+    return learner.state_dict(), remembered, chains, drawn, state.standing.to_notes(), learner.estimator.stage
+
+
+def make_mapped_chains(folder: Path) -> None:
+    """Chains of which one checkpoint is in the file and the next one still in the journal."""
+    cache = filled(ChainCache(LATENT, ROWS, folder / "chains"))
+    cache.flush()
+    rows = torch.arange(5)
+    cache.write(rows, LATENT.enumerate()[7:12], moved=torch.ones(5, dtype=torch.bool))
+    save_tensors(folder / "state.safetensors", cache.checkpoint(), {})
+
+
+def open_mapped_chains(folder: Path) -> object:
+    cache = ChainCache(LATENT, ROWS, folder / "chains")
+    tensors, _ = load_tensors(folder / "state.safetensors")
+    cache.restore(tensors)
+    return contents(cache)
+
+
+def make_chains(folder: Path) -> None:
+    filled(ChainCache(LATENT, ROWS)).save(folder / "chains.safetensors")
+
+
+def filled(cache: ChainCache) -> ChainCache:
+    rows = torch.arange(0, ROWS, 2)
+    states = LATENT.enumerate()[: len(rows)]
+    cache.write(rows, states, moved=torch.ones(len(rows), dtype=torch.bool))
+    return cache
+
+
+def open_chains(folder: Path) -> object:
+    cache = ChainCache(LATENT, ROWS)
+    cache.load(folder / "chains.safetensors")
+    return contents(cache)
+
+
+def contents(cache: ChainCache) -> object:
+    every = torch.arange(ROWS)
+    return *cache.read(every), cache.age(every), cache.visits
+
+
+def only_forgotten(good: object, found: object) -> bool:
+    """Whether every other row reads as never visited: that is how a lost part of a sparse file looks."""
+    assert isinstance(good, tuple)
+    assert isinstance(found, tuple)
+    (states, visited, *_), (others, still_visited, *_) = good, found
+    changed = (states != others).any(-1) | (visited != still_visited)
+    return bool((~still_visited & visited)[changed].all()) and good[-1] == found[-1]
+
+
+# Configuration and metrics
+
+
+def make_config(folder: Path) -> None:
+    (folder / "config.json").write_text(json.dumps(to_record(TrainConfig()), indent=2), encoding="utf-8")
+
+
+def make_metrics(folder: Path) -> None:
+    records = [{"epoch": epoch, "objective": -100.0 / epoch, "seconds": 1.5, "stage": 1} for epoch in range(1, 6)]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    RunFolder(folder).metrics.write_text(lines, encoding="utf-8")
+
+
+# Published data
+
+
+def published(contents: dict[str, bytes]) -> list[PublishedFile]:
+    return [
+        PublishedFile(name, len(content), hashlib.sha256(content).hexdigest()) for name, content in contents.items()
+    ]
+
+
+def idx(values: np.ndarray) -> bytes:
+    return bytes([0, 0, 8, values.ndim]) + np.array(values.shape, ">u4").tobytes() + values.astype(np.uint8).tobytes()
+
+
+GRAY = np.random.default_rng(0).integers(0, 256, (12, 4, 4))
+PICTURES = {
+    "train-images-idx3-ubyte": idx(GRAY[:8]),
+    "train-labels-idx1-ubyte": idx(np.arange(8)),
+    "t10k-images-idx3-ubyte": idx(GRAY[8:]),
+    "t10k-labels-idx1-ubyte": idx(np.arange(4)),
+}
+PUBLISHED_PICTURES = PublishedPictures(*published(PICTURES))
+
+PACKED_ROWS = {
+    name: np.random.default_rng(rows).integers(0, 256, (rows, 98)).astype(np.uint8)
+    for name, rows in (("train", 3), ("valid", 2), ("test", 1))
+}
+AMAT = {
+    f"binarized_mnist_{name}.amat": "".join(
+        " ".join(map(str, row)) + "\n" for row in np.unpackbits(rows, axis=1).tolist()
+    ).encode()
+    for name, rows in PACKED_ROWS.items()
+}
+PUBLISHED_AMAT = PublishedAmat(*published(AMAT))
+
+
+def put(folder: Path, contents: dict[str, bytes]) -> None:
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+
+
+def open_fashion(folder: Path) -> object:
+    splits = fashion_mnist(folder, published=PUBLISHED_PICTURES, train_rows=6, system_folder=folder)
+    return rows_of(splits), splits.train.labels, splits.test.labels
+
+
+def make_archive(folder: Path) -> None:
+    content = b"".join(PICTURES[file.name] for file in PUBLISHED_PICTURES.files)
+    (folder / "mnist.xz").write_bytes(lzma.compress(content, preset=0))
+
+
+def open_archive(folder: Path) -> object:
+    training, test = unpack_archive((folder / "mnist.xz").read_bytes(), PUBLISHED_PICTURES)
+    return training.pixels, training.labels, test.pixels, test.labels
+
+
+# Own tables
+
+
+TABLE = np.random.default_rng(1).integers(0, 2, (60, 7)).astype(np.uint8)
+
+
+def open_table(name: str) -> Callable[[Path], object]:
+    return lambda folder: rows_of(table_splits(folder / name, TableOptions()))
+
+
+def make_csv(folder: Path) -> None:
+    lines = [",".join("abcdefg"), *(",".join(map(str, row)) for row in TABLE.tolist())]
+    (folder / "table.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+KINDS: Sequence[Kind] = (
+    Kind("weights", make_weights, open_weights, [formats.safetensors_header], True),
+    Kind("weights, sealed again", make_weights, open_weights, [formats.sealed_again] * 3, False),
+    Kind("state", make_state, open_state, [formats.safetensors_header], True),
+    Kind("state, sealed again", make_state, open_state, [formats.sealed_again] * 3, False),
+    Kind("chains", make_chains, open_chains, [formats.safetensors_header], True),
+    Kind("chains, sealed again", make_chains, open_chains, [formats.sealed_again] * 3, False),
+    Kind("mapped chains", make_mapped_chains, open_mapped_chains, [], True, only_forgotten),
+    Kind(
+        "config.json",
+        make_config,
+        lambda folder: read_record(TrainConfig, folder / "config.json", complete=True),
+        [formats.mutated_json],
+        False,
+    ),
+    Kind(
+        "metrics.jsonl",
+        make_metrics,
+        lambda folder: list(RunFolder(folder).read_metrics()),
+        [formats.json_line],
+        False,
+    ),
+    Kind("embedded MNIST, .xz", make_archive, open_archive, [formats.rebuilt_xz], True),
+    Kind("IDX", lambda folder: put(folder, PICTURES), open_fashion, [formats.idx_header], True),
+    Kind(
+        "IDX, .gz",
+        lambda folder: put(
+            folder, {f"{name}.gz": gzip.compress(content, mtime=0) for name, content in PICTURES.items()}
+        ),
+        open_fashion,
+        [formats.rebuilt_gzip],
+        True,
+    ),
+    Kind(
+        "published .amat", lambda folder: put(folder, AMAT), lambda folder: read_amat(folder, PUBLISHED_AMAT), [], True
+    ),
+    Kind(
+        "published .npz",
+        lambda folder: np.savez_compressed(folder / PACKED_NAME, **PACKED_ROWS),  # type: ignore[arg-type]
+        lambda folder: read_packed(folder / PACKED_NAME, PUBLISHED_AMAT),
+        [formats.rebuilt_zip, formats.zip_directory],
+        True,
+    ),
+    Kind(
+        "own table, .npy",
+        lambda folder: np.save(folder / "table.npy", TABLE),
+        open_table("table.npy"),
+        [formats.npy_header],
+        False,
+    ),
+    Kind(
+        "own table, .npz",
+        lambda folder: np.savez_compressed(folder / "table.npz", train=TABLE[:40], test=TABLE[40:]),
+        open_table("table.npz"),
+        [formats.rebuilt_zip, formats.zip_directory],
+        False,
+    ),
+    Kind("own table, .csv", make_csv, open_table("table.csv"), [formats.csv_cell], False),
+)
+
+
+def mutations_of(kind: Kind) -> Sequence[Mutation]:
+    """Those of its format in about half of the files."""
+    return [any_mutation] * max(1, len(kind.mutations)) + list(kind.mutations)

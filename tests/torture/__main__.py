@@ -1,0 +1,64 @@
+"""Kills runs at many places and moments, continues them, and compares them with runs that were left in peace.
+
+``make torture`` runs it whole; with ``--few`` it takes a handful of places, for the ordinary tests.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+# Everything is imported before the first fork, so that no process pays for it again.
+import jsa.run  # noqa: F401
+from jsa.pictures import save_curves
+from torture.kills import Kill, Line, Torture, moments
+from torture.plan import checkpoint_kills, final_kills, journal_kills, stage_two_kills, switch_kills
+
+RANDOM_MOMENTS = 15
+FEW = (
+    Kill("in a checkpoint", "state.safetensors-half:4"),
+    Kill("in a checkpoint", "state.safetensors-renamed:20"),
+    Kill("at the switch", "switch:1", seconds=30.0),
+    Kill("in stage II", "step-in-stage-two:4", seconds=0.02),
+)
+FEW_MAPPED = (Kill("in the journal", "journal-applying:25"), Kill("in the journal", "journal-recorded:3"))
+
+
+def main(arguments: list[str]) -> int:
+    """Runs all kills and prints the table; the exit code is 1 where anything was lost or different."""
+    few = "--few" in arguments
+    table: dict[str, Line] = defaultdict(Line)
+    with tempfile.TemporaryDirectory() as folder:
+        # A first drawing takes as long as a whole run of this size; it starts no thread that a fork would lose.
+        save_curves(Path(folder) / "first.png", [{"epoch": 1, "objective": -1.0, "acceptance": 0.5}])
+        for mapped in (False, True):
+            torture = Torture(Path(folder) / ("mapped" if mapped else "memory"), mapped)
+            planned = list(FEW_MAPPED if mapped else FEW) if few else plan(mapped)
+            for kill in planned:
+                torture.suffer(kill, table[f"{kill.kind}, chains {'mapped' if mapped else 'in memory'}"])
+    return report(table)
+
+
+def plan(mapped: bool) -> list[Kill]:
+    """All kills of a run with its chains here or there."""
+    injected = [*checkpoint_kills(), *stage_two_kills(), *switch_kills(), *final_kills()]
+    return [*injected, *(journal_kills() if mapped else []), *moments(RANDOM_MOMENTS, "at random", seed=int(mapped))]
+
+
+def report(table: dict[str, Line]) -> int:
+    """Writes what came of it."""
+    lines = [f"{'kind':40} {'kills':>6} {'lost':>6} {'different':>10}"]
+    lines += [f"{kind:40} {line.kills:6} {line.lost:6} {line.different:10}" for kind, line in table.items()]
+    wrong = 0
+    for kind, line in table.items():
+        wrong += line.lost + line.different + len(line.missed)
+        lines += [f"{kind}: {example}" for example in line.examples]
+        lines += [f"{kind}: {place} was never passed" for place in line.missed]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,160 @@
+"""Runs that are killed with SIGKILL and continued until they end, to be compared with one that was left in peace."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from jsa.cli import main
+from jsa.crash import crash_at
+from small_runs import differences as differing_tensors
+
+RESUMES = 20
+"""A run that is killed on its way is continued so often before it counts as lost."""
+
+FLAGS = [
+    *("--model", "linear", "--latents", "4", "--epochs", "6", "--batch-size", "20", "--switch-epoch", "3"),
+    *("--validate-every", "2", "--validation-samples", "5", "--test-samples", "5", "--threads", "1"),
+    *("--learning-rate", "0.05", "--schedule", "cosine", "--average-decay", "0.9"),
+]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a run is to be killed.
+
+    Attributes:
+        kind: The line of the table in which it counts.
+        place: The injected place, ``name:count``; none for a moment of the clock.
+        moment: Which share of a whole run's time passes before the kill, for a moment of the clock.
+        again: Shares of that time after which the continued run is killed again.
+        seconds: Seconds between the checkpoints of the run.
+    """
+
+    kind: str
+    place: str = ""
+    moment: float = 0.0
+    again: tuple[float, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass
+class Line:
+    """What came of the kills of one kind."""
+
+    kills: int = 0
+    lost: int = 0
+    different: int = 0
+    missed: list[str] = field(default_factory=list)
+    examples: list[str] = field(default_factory=list)
+
+
+class Torture:
+    """One unharmed run, and what it is compared with.
+
+    Processes are forked from this one, which has imported everything and computed nothing.
+
+    Args:
+        folder: Where to work.
+        mapped: Whether the chains are memory-mapped.
+    """
+
+    def __init__(self, folder: Path, mapped: bool) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self.table = folder / "table.csv"
+        values = np.random.default_rng(0).integers(0, 2, (125, 3)).repeat(3, axis=1)
+        np.savetxt(self.table, values, fmt="%d", delimiter=",")
+        self.flags = [*FLAGS, *(["--mapped-chains"] if mapped else [])]
+        self.whole = folder / "whole"
+        started = time.monotonic()
+        if self._process(self._new(self.whole, 0.0)) != 0:
+            raise RuntimeError(f"the unharmed run failed: {(folder / 'output.txt').read_text()}")
+        self.seconds = time.monotonic() - started
+
+    def suffer(self, kill: Kill, line: Line) -> bool:
+        """Kills a run, continues it to its end and compares; says whether it was killed at all."""
+        path = self.folder / "killed"
+        shutil.rmtree(path, ignore_errors=True)
+        after = kill.moment * self.seconds if not kill.place else None
+        code = self._process(self._new(path, kill.seconds), kill.place, after)
+        if code != -signal.SIGKILL:
+            if kill.place:
+                line.missed.append(kill.place)
+            return False
+        line.kills += 1
+        moments = [share * self.seconds for share in kill.again]
+        for attempt in range(RESUMES):
+            known = (path / "config.json").is_file()
+            arguments = ["train", "--resume", str(path)] if known else self._new(path, kill.seconds)
+            code = self._process(arguments, after=moments[attempt] if attempt < len(moments) else None)
+            if code == 0:
+                break
+            line.kills += code == -signal.SIGKILL
+            if code != -signal.SIGKILL:
+                line.lost += 1
+                line.examples.append(f"{kill}: {(self.folder / 'output.txt').read_text().splitlines()[-1:]}")
+                return True
+        found = differences(self.whole, path)
+        if found:
+            line.different += 1
+            line.examples.append(f"{kill}: {', '.join(found[:5])}")
+        return True
+
+    def _new(self, path: Path, seconds: float) -> list[str]:
+        arguments = ["train", "--data", str(self.table), *self.flags, "--checkpoint-seconds", str(seconds)]
+        return [*arguments, "--out", str(path)]
+
+    def _process(self, arguments: list[str], place: str = "", after: float | None = None) -> int:
+        """Runs the command in a process of its own, killed at a place or after some seconds; gives its exit code."""
+        child = os.fork()
+        if child == 0:
+            self._command(arguments, place)
+        if after is not None:
+            time.sleep(after)
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def _command(self, arguments: list[str], place: str) -> None:
+        code = 70
+        try:
+            output = os.open(self.folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            crash_at(place)
+            code = main(arguments)
+        except Exception:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+
+def differences(one: Path, two: Path) -> list[str]:
+    """In what two whole runs differ: weights, optimiser, chains, metrics, figures and pictures."""
+    found = differing_tensors(one, two)
+    for name in ("evaluation.json", "samples.png", "reconstructions.png", "curves.png"):
+        if not (two / name).is_file() or (one / name).read_bytes() != (two / name).read_bytes():
+            found.append(name)
+    left = {path.name for path in two.rglob("*") if path.suffix == ".part" or path.name == "lock"}
+    return found + sorted(left)
+
+
+def moments(count: int, kind: str, seed: int) -> list[Kill]:
+    """Moments of the clock, some of them with further kills on the way, and all intervals of checkpoints."""
+    draw = random.Random(seed)
+    kills = []
+    for number in range(count):
+        again = tuple(draw.uniform(0.02, 0.8) for _ in range(number % 3))
+        kills.append(Kill(kind, moment=draw.uniform(0.0, 0.95), again=again, seconds=(0.0, 0.05, 30.0)[number % 3]))
+    return kills

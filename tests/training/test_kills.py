@@ -1,0 +1,41 @@
+"""A few of the kills of ``make torture``."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jsa.crash
+from jsa.crash import crash_at, crash_point
+
+TESTS = Path(__file__).parents[1]
+
+
+def test_killed_runs_end_as_if_they_had_been_left_in_peace() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
+    arguments = [sys.executable, "-m", "torture", "--few"]
+    finished = subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    figures = [line.split()[-3:] for line in finished.stdout.splitlines()[1:]]
+    assert [int(kills) for kills, _, _ in figures] == [2, 1, 1, 2], finished.stdout
+    assert all(figure[1:] == ["0", "0"] for figure in figures)
+
+
+def test_a_place_is_deadly_only_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(jsa.crash.os, "kill", lambda process, number: killed.append(number))
+    crash_point("here")
+    crash_at("here:2")
+    try:
+        crash_point("elsewhere")
+        crash_point("here")
+        assert killed == []
+        path = tmp_path / "file"
+        path.write_bytes(b"twelve bytes")
+        crash_point("here", halve=path)
+        assert killed == [9]
+        assert path.read_bytes() == b"twelve"
+    finally:
+        crash_at("")

@@ -1,0 +1,239 @@
+"""A training that was stopped and continued ends as if it had never been stopped: to the bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from jsa import BeliefNetwork, LatentSpace, Layer
+from jsa.cache import ChainCache
+from jsa.configuration import MachineConfig, OptimiserConfig, StageConfig, TrainConfig, ValidationConfig
+from jsa.data.dynamic import DynamicBinarisation
+from jsa.errors import CheckpointError
+from jsa.estimators import ESTIMATORS
+from jsa.estimators.build import build_estimator
+from jsa.training import state
+from jsa.training.loop import train
+from jsa.training.signals import InterruptedRunError, StopRequest
+from jsa.training.standing import Standing
+from small_runs import (
+    Dying,
+    Quiet,
+    Stopping,
+    differences,
+    new_folder,
+    patterned,
+    small_config,
+    trained,
+    trained_in_pieces,
+)
+
+EVERY_STEP = MachineConfig(threads=1, checkpoint_seconds=0)
+# Five steps an epoch and the switch behind the first: in stage I, at the switch, and in stage II.
+STOPS = [3, 5, 6, 13]
+
+
+def short(estimator: str = "jsa", **changes: object) -> TrainConfig:
+    validation = ValidationConfig(validate_every=2, validation_samples=5)
+    config = small_config(epochs=3, stages=StageConfig(switch_epoch=1), validation=validation, estimator=estimator)
+    return dataclasses.replace(config, **changes)
+
+
+def stopped_at(path: Path, config: TrainConfig, step: int) -> None:
+    stop = StopRequest()
+    with pytest.raises(InterruptedRunError):
+        trained(path, config, Stopping(stop, step), stop)
+
+
+@pytest.mark.parametrize("estimator", sorted(ESTIMATORS))
+def test_every_method_goes_on_to_the_bit(tmp_path: Path, estimator: str) -> None:
+    config = short(estimator)
+    options = {"baseline": "running"} if estimator == "reinforce" else {}
+    trained(tmp_path / "whole", config, **options)
+    trained_in_pieces(tmp_path / "pieces", config, STOPS, **options)
+    assert differences(tmp_path / "whole", tmp_path / "pieces") == []
+
+
+OTHERS = {
+    "cosine": {"optimisation": OptimiserConfig(learning_rate=0.02, schedule="cosine")},
+    "robbins-monro": {"optimisation": OptimiserConfig(learning_rate=0.02, schedule="robbins-monro")},
+    "sgd": {"optimisation": OptimiserConfig(learning_rate=0.02, optimiser="sgd")},
+    "average": {"optimisation": OptimiserConfig(learning_rate=0.02, average_decay=0.9)},
+    "random-scan": {"scan": "random"},
+    "switch-by-patience": {
+        "epochs": 8,
+        "stages": StageConfig(switch_patience=1),
+        "optimisation": OptimiserConfig(learning_rate=0.5),
+        "validation": ValidationConfig(validate_every=1, validation_samples=5),
+    },
+    "early-stop": {
+        "epochs": 30,
+        "optimisation": OptimiserConfig(learning_rate=2.0),
+        "validation": ValidationConfig(validate_every=1, validation_samples=5, stop_after=2),
+    },
+    "mapped": {"machine": MachineConfig(threads=1, mapped_chains=True)},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_setting_goes_on_to_the_bit(tmp_path: Path, name: str) -> None:
+    config = short(**OTHERS[name])
+    trained(tmp_path / "whole", config)
+    trained_in_pieces(tmp_path / "pieces", config, STOPS)
+    assert differences(tmp_path / "whole", tmp_path / "pieces") == []
+
+
+def test_the_settings_do_what_their_names_say(tmp_path: Path) -> None:
+    for name, key in (("early-stop", "epoch"), ("switch-by-patience", "stage")):
+        watcher = Quiet()
+        trained(tmp_path / name, short(**OTHERS[name]), watcher)
+        found = [record[key] for record in watcher.records]
+        assert len(found) < 30
+        assert found[0] == 1
+        assert found[-1] != 1
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_sudden_end_after_any_step_loses_nothing(tmp_path: Path, mapped: bool) -> None:
+    config = short(epochs=3, batch_size=40, machine=dataclasses.replace(EVERY_STEP, mapped_chains=mapped))
+    trained(tmp_path / "whole", config)
+    trained_in_pieces(tmp_path / "pieces", config, list(range(2, 10)), Dying)
+    assert differences(tmp_path / "whole", tmp_path / "pieces") == []
+
+
+def test_checkpoints_change_nothing(tmp_path: Path) -> None:
+    trained(tmp_path / "rarely", short())
+    trained(tmp_path / "every-step", short(machine=EVERY_STEP))
+    assert differences(tmp_path / "rarely", tmp_path / "every-step") == []
+
+
+def test_a_signal_in_a_validation_is_honoured_before_its_end(tmp_path: Path) -> None:
+    config = short()
+    trained(tmp_path / "whole", config)
+    stop = StopRequest()
+    with pytest.raises(
+        InterruptedRunError, match=r"stopped at step 10 \(epoch 2\) by SIGINT; continue with: jsa train"
+    ):
+        trained(tmp_path / "pieces", config, Stopping(stop, 1, in_validation=True), stop)
+    assert not (tmp_path / "pieces" / "best.safetensors").exists()
+    trained(tmp_path / "pieces", config, seed=7)
+    assert differences(tmp_path / "whole", tmp_path / "pieces") == []
+
+
+def test_rows_that_change_every_epoch_are_those_of_their_epoch(tmp_path: Path) -> None:
+    config = short(stages=StageConfig(switch_epoch=3))
+    gray = torch.randint(0, 256, (100, 8), generator=torch.Generator().manual_seed(3), dtype=torch.uint8)
+
+    def go_on(path: Path, seed: int, watcher: Quiet, stop: StopRequest | None = None) -> None:
+        torch.manual_seed(seed)
+        model = BeliefNetwork(Layer("bernoulli", 8), LatentSpace.of(Layer("bernoulli", 3)))
+        estimator = build_estimator("jsa", model.latent, inputs=8, rows=100, options={})
+        rows = DynamicBinarisation(gray, seed=5)
+        train(model, estimator, rows, patterned(40, seed=2), config, new_folder(path, config), watcher, stop)
+
+    go_on(tmp_path / "whole", 0, Quiet())
+    stop = StopRequest()
+    with pytest.raises(InterruptedRunError):
+        go_on(tmp_path / "pieces", 0, Stopping(stop, 8), stop)
+    go_on(tmp_path / "pieces", 9, Quiet())
+    assert differences(tmp_path / "whole", tmp_path / "pieces") == []
+
+
+def forgets_the_means(notes: object, sums: object, original: object = Standing.from_notes) -> Standing:
+    found = original(notes, sums)
+    found.means.sums.clear()
+    return found
+
+
+def forgets_the_best(notes: object, sums: object, original: object = Standing.from_notes) -> Standing:
+    found = original(notes, sums)
+    found.best.nll = float("inf")
+    return found
+
+
+def forgets_the_position(notes: object, sums: object, original: object = Standing.from_notes) -> Standing:
+    found = original(notes, sums)
+    found.batches = 0
+    return found
+
+
+def ignored(*arguments: object) -> None:
+    """What a forgetful resume does."""
+
+
+WRONG = {
+    "random state": (state, "restore_random_states", ignored),
+    "optimiser": (state, "restore_optimiser", ignored),
+    "weights": (torch.nn.Module, "load_state_dict", ignored),
+    "average": (state.AveragedModel, "load_state_dict", ignored),
+    "chains": (ChainCache, "restore", ignored),
+    "means": (Standing, "from_notes", forgets_the_means),
+    "position": (Standing, "from_notes", forgets_the_position),
+    "best epoch": (Standing, "from_notes", forgets_the_best),
+}
+
+
+# So long steps make the validation NLL go up and down: of five epochs the third is the best.
+RESTLESS = short(
+    epochs=5,
+    stages=StageConfig(switch_epoch=2),
+    optimisation=OptimiserConfig(learning_rate=2.0, average_decay=0.5),
+    validation=ValidationConfig(validate_every=1, validation_samples=5),
+)
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a whole run, and one that was stopped in its fourth epoch."""
+    folder = tmp_path_factory.mktemp("halves")
+    trained(folder / "whole", RESTLESS)
+    stopped_at(folder / "stopped", RESTLESS, 18)
+    return folder
+
+
+def test_a_right_resume_differs_in_nothing(halves: Path, tmp_path: Path) -> None:
+    shutil.copytree(halves / "stopped", tmp_path / "run")
+    trained(tmp_path / "run", RESTLESS, seed=1)
+    assert differences(halves / "whole", tmp_path / "run") == []
+
+
+@pytest.mark.parametrize("forgotten", WRONG)
+def test_a_resume_that_forgets_something_is_noticed(
+    halves: Path, tmp_path: Path, forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(halves / "stopped", tmp_path / "run")
+    monkeypatch.setattr(*WRONG[forgotten])
+    trained(tmp_path / "run", RESTLESS, seed=1)
+    assert differences(halves / "whole", tmp_path / "run") != []
+
+
+def test_a_state_of_other_settings_is_refused(tmp_path: Path) -> None:
+    stopped_at(tmp_path / "run", short(), 7)
+    with pytest.raises(CheckpointError, match=r"batch_size is 10 in config.json and was 20"):
+        trained(tmp_path / "run", short(batch_size=10))
+
+
+def test_a_state_for_other_data_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped_at(tmp_path / "run", short(), 7)
+    monkeypatch.setattr("small_runs.patterned", lambda rows, seed: patterned(rows, seed + 1))
+    with pytest.raises(CheckpointError, match="the training data is not that of the checkpoint"):
+        trained(tmp_path / "run", short())
+
+
+def test_lost_metrics_are_noticed(tmp_path: Path) -> None:
+    stopped_at(tmp_path / "run", short(), 7)
+    (tmp_path / "run" / "metrics.jsonl").write_text("")
+    with pytest.raises(CheckpointError, match=r"metrics.jsonl is shorter than the checkpoint says"):
+        trained(tmp_path / "run", short())
+
+
+def test_a_finished_training_is_left_as_it_is(tmp_path: Path) -> None:
+    _, best, _ = trained(tmp_path / "run", short())
+    before = (tmp_path / "run" / "state.safetensors").read_bytes()
+    _, again, _ = trained(tmp_path / "run", short(), seed=4)
+    assert again == best
+    assert (tmp_path / "run" / "state.safetensors").read_bytes() == before
