@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, Self, runtime_checkable
 
 import torch
@@ -18,6 +18,7 @@ class LayeredPosterior:
     """q(h | x) = q(h_1 | x) q(h_2 | h_1, x) ...: each layer is factorised given the layers before it.
 
     The encoder's pass is made before, in ``first``; the deeper conditionals run whenever their ancestors are known.
+    All draws come from ``from_uniforms``: a subclass that draws otherwise overrides that.
 
     Args:
         latent: The layers, in sampling order.
@@ -50,20 +51,29 @@ class LayeredPosterior:
         self, uniforms: Float[Tensor, "*samples variables"]
     ) -> tuple[Float[Tensor, "*samples width"], Float[Tensor, "*samples"]]:
         """The draw that these uniforms determine, layer by layer, and its log-probability."""
-        layers = list(self._drawn(uniforms))
-        first, *deeper = (distribution.log_prob(drawn) for distribution, drawn in layers)
-        return _joined([drawn for _, drawn in layers]), sum(deeper, start=first)
+        first, *rest = self.latent.noise_slices
+        state = self.first.from_uniforms(uniforms[..., first])
+        log_prob = self.first.log_prob(state)
+        for deeper, where in zip(self.deeper, rest, strict=True):
+            distribution = deeper(state)
+            drawn = distribution.from_uniforms(uniforms[..., where])
+            log_prob = log_prob + distribution.log_prob(drawn)
+            state = torch.cat([state, drawn], dim=-1)
+        return state, log_prob
 
     def sample_with_log_prob(
         self, shape: tuple[int, ...] = ()
     ) -> tuple[Float[Tensor, "*samples width"], Float[Tensor, "*samples"]]:
         """Draws from torch's global generator with their log-probabilities; only these have a gradient."""
-        return self.from_uniforms(self._uniforms(shape))
+        like = self.first.like
+        size = (*shape, *self.first.batch_shape, self.latent.variables)
+        return self.from_uniforms(torch.rand(size, dtype=like.dtype, device=like.device))
 
     @torch.no_grad()
     def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
         """Draws of shape (*shape, batch, width), from torch's global generator."""
-        return _joined([drawn for _, drawn in self._drawn(self._uniforms(shape))])
+        state, _ = self.sample_with_log_prob(shape)
+        return state
 
     def log_prob(self, h: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples"]:
         """The sum of the layers' log-probabilities, each given the layers before it."""
@@ -80,23 +90,6 @@ class LayeredPosterior:
     def take(self, rows: Int64[Tensor, " taken"]) -> Self:
         """The posterior of these rows of the batch; the encoder is not run again."""
         return type(self)(self.latent, self.first.take(rows), self.deeper)
-
-    def _uniforms(self, shape: tuple[int, ...]) -> Tensor:
-        like = self.first.like
-        size = (*shape, *self.first.batch_shape, self.latent.variables)
-        return torch.rand(size, dtype=like.dtype, device=like.device)
-
-    def _drawn(self, uniforms: Tensor) -> Iterator[tuple[Factorised, Tensor]]:
-        """Each layer's distribution given the draws of the layers before it, and its draw."""
-        layers: list[Tensor] = []
-        for number, where in enumerate(self.latent.noise_slices):
-            distribution = self.first if number == 0 else self.deeper[number - 1](_joined(layers))
-            layers.append(distribution.from_uniforms(uniforms[..., where]))
-            yield distribution, layers[-1]
-
-
-def _joined(layers: list[Tensor]) -> Tensor:
-    return layers[0] if len(layers) == 1 else torch.cat(layers, dim=-1)
 
 
 class TorchPosterior:

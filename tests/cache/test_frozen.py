@@ -10,6 +10,7 @@ from torch import Tensor
 
 from jsa import JSA, Batch, ChainCache, LatentSpace, Layer, Stage
 from jsa.cache import frozen_chains
+from scripted import script
 from small_models import one_layer
 
 SPACE = LatentSpace.of(Layer("bernoulli", 3))
@@ -38,8 +39,12 @@ def test_a_chain_with_a_huge_weight_is_named_and_freed(folder: Path | None) -> N
 
     def never_there(batch: Batch) -> object:
         found = posterior(batch)
-        draw = found.sample
-        found.sample = lambda shape=(): draw(shape) * torch.tensor([1.0, 1.0, 0.0])
+
+        def draw(shape: tuple[int, ...]) -> Tensor:
+            h, _ = found.from_uniforms(torch.rand(*shape, len(batch), 3, dtype=torch.float64))
+            return h * torch.tensor([1.0, 1.0, 0.0])
+
+        script(found, draw)
         return found
 
     example.model.log_joint, example.model.posterior = with_huge_weight, never_there

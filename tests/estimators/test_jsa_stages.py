@@ -10,6 +10,7 @@ from jsa import JSA, Batch, PersistentEstimator, Stage
 from jsa.errors import UsageError
 from jsa.estimators import ESTIMATORS
 from jsa.weights import effective_sample_size, log_mean_weight
+from scripted import script
 from significance import assert_frequencies
 from small_models import Example, enumerated, one_layer, repeated, state_numbers, two_layers
 
@@ -84,7 +85,7 @@ def test_layers_move_together() -> None:
     fill(estimator, torch.zeros(len(batch), 4, dtype=torch.float64))
     proposal = torch.ones(1, len(batch), 4, dtype=torch.float64)
     posterior = example.model.posterior(batch)
-    posterior.sample = lambda shape=(): proposal
+    script(posterior, lambda shape: proposal)
     example.model.posterior = lambda batch: posterior
     estimator(example.model, batch)
     ends = cached(estimator, batch.index).unique(dim=0)
@@ -147,11 +148,11 @@ def test_acceptance_is_the_share_of_moves() -> None:
     heaviest = exact.states[exact.log_weights.argmax(0)]
     fill(estimator, heaviest)
     posterior = example.model.posterior(example.batch)
-    posterior.sample = lambda shape=(): heaviest.expand(*shape, -1, -1)
+    script(posterior, lambda shape: heaviest.expand(*shape, -1, -1))
     example.model.posterior = lambda batch: posterior
     assert estimator(example.model, example.batch).diagnostics["acceptance"] == 1
     lightest = exact.states[exact.log_weights.argmin(0)]
-    posterior.sample = lambda shape=(): lightest.expand(*shape, -1, -1)
+    script(posterior, lambda shape: lightest.expand(*shape, -1, -1))
     torch.manual_seed(0)
     assert estimator(example.model, example.batch).diagnostics["acceptance"] < 1
 
@@ -171,7 +172,7 @@ def test_frozen_chains_are_reported() -> None:
     example.model.log_joint = only_home_in_row_one
     posterior = example.model.posterior(example.batch)
     away = 1 - home.expand(2, 3, -1)
-    posterior.sample = lambda shape=(): away
+    script(posterior, lambda shape: away)
     example.model.posterior = lambda batch: posterior
     shares = [float(estimator(example.model, example.batch).diagnostics["frozen_share"]) for _ in range(3)]
     assert shares[0] >= 1 / 3  # a whole pass without a move
