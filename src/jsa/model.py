@@ -148,7 +148,8 @@ def evaluate(
         h: The states.
         log_inference: log q(h | x) where it is known from drawing them.
     """
-    joint = torch.cat([log_joint(model, batch, part) for part in _parts(h)])
+    parts = [log_joint(model, batch, part) for part in _parts(h)]
+    joint = parts[0] if len(parts) == 1 else torch.cat(parts)
     inference = log_prob(posterior, h) if log_inference is None else log_inference
     weights = joint.detach() - inference.detach()
     refuse_non_finite(batch, joint.detach(), inference.detach(), weights)

@@ -28,6 +28,19 @@ def initial_states(estimator: PersistentEstimator, example: Example, batch: Batc
     return estimator.initial_states(batch, example.model.posterior(batch))
 
 
+def starts_of_a_step(estimator: PersistentEstimator, example: Example, batch: Batch) -> Tensor:
+    """The first candidates of a step, whatever the stage."""
+    move, trajectories = estimator.move, []
+
+    def recorded(*arguments: object) -> object:
+        trajectories.append(move(*arguments))
+        return trajectories[-1]
+
+    estimator.move = recorded
+    estimator(example.model, batch)
+    return trajectories[0].candidates[0]
+
+
 def test_stage_two_starts_from_the_cache_in_any_order(example: Example) -> None:
     batch = repeated(example.batch, 20)
     estimator = JSA(example.model.latent, len(batch), stage=Stage.PERSISTENT)
@@ -44,7 +57,7 @@ def test_otherwise_a_chain_starts_from_the_inference_model(example: Example, sta
     if visited:
         # Stage I does not read what stands here.
         fill(estimator, enumerated(example.model, batch.take(torch.arange(1))).states[:1].expand(len(batch), -1))
-    start = initial_states(estimator, example, batch)
+    start = starts_of_a_step(estimator, example, batch)
     numbers = state_numbers(example.model, start).unflatten(0, (4_000, -1))
     inference = enumerated(example.model, example.batch).inference
     for row in range(len(example.batch)):

@@ -32,7 +32,9 @@ class Hybrid(PersistentEstimator):
         reference="this library",
     )
 
-    def move(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor) -> Trajectory:
+    def move(
+        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
+    ) -> Trajectory:
         """Metropolis independence sampling."""
         return metropolis_independence(model, batch, posterior, initial, self.particles)
 

@@ -49,7 +49,9 @@ class JSA(PersistentEstimator):
         reference="Ou & Song, UAI 2020",
     )
 
-    def move(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor) -> Trajectory:
+    def move(
+        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
+    ) -> Trajectory:
         """Metropolis independence sampling."""
         return metropolis_independence(model, batch, posterior, initial, self.particles)
 

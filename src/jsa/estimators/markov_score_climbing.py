@@ -33,7 +33,9 @@ class MarkovScoreClimbing(PersistentEstimator):
         reference="Naesseth et al., NeurIPS 2020",
     )
 
-    def move(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor) -> Trajectory:
+    def move(
+        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
+    ) -> Trajectory:
         """Conditional importance sampling."""
         return conditional_importance(model, batch, posterior, initial, self.particles)
 

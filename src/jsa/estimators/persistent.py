@@ -56,8 +56,10 @@ class PersistentEstimator(WeightedEstimator, ABC):
         self.cache = ChainCache(latent, rows, cache_folder, device)
 
     @abstractmethod
-    def move(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor) -> Trajectory:
-        """Moves the chains of a batch from their initial states, with ``particles`` proposals each."""
+    def move(
+        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
+    ) -> Trajectory:
+        """Moves the chains of a batch from their initial states, or draws of q, with ``particles`` proposals each."""
 
     @abstractmethod
     def weigh(self, trajectory: Trajectory) -> Float[Tensor, "candidates batch"]:
@@ -66,14 +68,14 @@ class PersistentEstimator(WeightedEstimator, ABC):
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Moves the chains of the batch, weighs the candidates, and stores where the chains stand."""
         posterior = model.posterior(batch)
-        initial = self.initial_states(batch, posterior)
+        initial = None if self.stage == Stage.FRESH else self.initial_states(batch, posterior)
         with self.evaluating_candidates():
             trajectory = self.move(model, batch, posterior, initial)
         loss = self.weighted_loss(model, batch, trajectory.evaluated, self.weigh(trajectory))
         accepted = trajectory.acceptances
         proposed = trajectory.log_weights[1:]
         diagnostics = {
-            "acceptance": accepted.to(initial.dtype).mean() / len(trajectory.path),
+            "acceptance": accepted.to(proposed.dtype).mean() / len(trajectory.path),
             "effective_sample_size": effective_sample_size(proposed).mean(),
             **self.store(batch, trajectory.last, accepted > 0),
         }
@@ -81,9 +83,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
 
     @torch.no_grad()
     def initial_states(self, batch: Batch, posterior: Posterior) -> Float[Tensor, "batch width"]:
-        """Where the chains of a batch start, by the stage."""
-        if self.stage == Stage.FRESH:
-            return posterior.sample((1,))[0]
+        """Where the chains of a batch stand; a row that was never visited starts from a draw of q."""
         cached, visited = self.cache.read(batch.index, batch.x.dtype)
         if bool(visited.all()):
             return cached

@@ -37,7 +37,9 @@ class RaoBlackwellJSA(PersistentEstimator):
         reference="Casella & Robert, Biometrika 1996; this library",
     )
 
-    def move(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor) -> Trajectory:
+    def move(
+        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
+    ) -> Trajectory:
         """Metropolis independence sampling."""
         return metropolis_independence(model, batch, posterior, initial, self.particles)
 

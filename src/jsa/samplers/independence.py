@@ -16,10 +16,10 @@ def metropolis_independence(
     model: LatentVariableModel,
     batch: Batch,
     posterior: Posterior,
-    initial: Float[Tensor, "batch width"],
+    initial: Float[Tensor, "batch width"] | None,
     moves: int,
 ) -> Trajectory:
-    """Moves each row's chain from its initial state with the inference model as proposal.
+    """Moves each row's chain from its initial state, or from a draw of q, with the inference model as proposal.
 
     The weight of the initial state is computed here, under the present parameters: a weight from an earlier step
     belongs to another model and would break the invariance. The candidates are evaluated with a graph where gradients
@@ -29,5 +29,5 @@ def metropolis_independence(
         Liu, Monte Carlo Strategies in Scientific Computing (Springer, 2008), section 5.4.2.
     """
     evaluated = evaluate_candidates(model, batch, posterior, initial, moves)
-    uniforms = torch.rand(moves, len(batch), dtype=initial.dtype, device=initial.device)
+    uniforms = torch.rand(moves, len(batch), dtype=evaluated.h.dtype, device=evaluated.h.device)
     return Trajectory(evaluated, weights.independence_path(evaluated.log_weights, uniforms))

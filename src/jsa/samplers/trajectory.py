@@ -56,10 +56,12 @@ def evaluate_candidates(
     model: LatentVariableModel,
     batch: Batch,
     posterior: Posterior,
-    initial: Float[Tensor, "batch width"],
+    initial: Float[Tensor, "batch width"] | None,
     proposals: int,
 ) -> EvaluatedStates:
-    """Where the chains of a batch stand, and so many draws from q(h | x) for each, evaluated together."""
+    """Where the chains of a batch stand, or one more draw, and so many draws from q(h | x) for each."""
+    if initial is None:
+        return evaluate(model, batch, posterior, *draw(posterior, proposals + 1))
     first = initial.unsqueeze(0)
     drawn, log_inference = draw(posterior, proposals)
     return evaluate(
