@@ -18,6 +18,9 @@ from jsa.data import IndexedDataset, epoch_order
 from jsa.estimators import Estimator, PersistentEstimator
 from jsa.learner import Learner
 from jsa.samplers import Trajectory
+from jsa.training.attempt import Attempts
+from jsa.training.numbers import refuse_non_finite_step
+from jsa.training.optimiser import learned
 from jsa.types import Batch, Estimate
 
 WARM_UP_RATE = 1e-3
@@ -57,17 +60,19 @@ class Training:
     ) -> None:
         self.data = data
         self.learner = Learner(model, estimator).train()
-        self.optimiser = torch.optim.Adam(self.learner.parameters(), lr=rate, fused=True)
+        self.parameters = learned(self.learner)
+        self.attempts = Attempts(self.learner, torch.device("cpu"))
+        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=rate, fused=True)
         self._visits = _endless_visits(len(data), setting.batch_size)
-        self.data_path_seconds = 0.0
 
     def step(self) -> Estimate:
         """One step."""
         batch = self.batch()
+        self.attempts.begin()
         estimate: Estimate = self.learner(batch)
-        assert bool(estimate.loss.isfinite())
         self.optimiser.zero_grad(set_to_none=True)
         estimate.loss.backward()
+        refuse_non_finite_step(estimate, batch, self.parameters)
         self.optimiser.step()
         return estimate
 
