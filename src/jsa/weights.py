@@ -68,9 +68,8 @@ def effective_sample_size(log_weights: Float[Tensor, "samples *batch"]) -> Float
     >>> effective_sample_size(torch.zeros(4, 1))
     tensor([4.])
     """
-    total = torch.logsumexp(log_weights, 0)
-    size = (2 * total - torch.logsumexp(2 * log_weights, 0)).exp()
-    return size.where(total > -torch.inf, 0)
+    # Where no sample has any weight the normalised weights are no numbers, and the samples are worth nothing.
+    return log_weights.softmax(0).square().sum(0).reciprocal().nan_to_num(nan=0.0)
 
 
 def log_mean_weight(log_weights: Float[Tensor, "samples *batch"]) -> Float[Tensor, "*batch"]:

@@ -23,7 +23,7 @@ def refuse_non_finite_step(estimate: Estimate, batch: Batch, parameters: Mapping
     named = {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
     # The sum of squares, which an optimiser such as Adam takes too; twice as fast as torch's total norm.
     squares = [torch.dot(flat, flat) for flat in (gradient.flatten() for gradient in named.values())]
-    size = torch.stack(squares).sum()
+    size = torch.stack([torch.zeros_like(estimate.loss), *squares]).sum()
     # Minus infinity is allowed for some states of a row, not for all of them.
     highest = estimate.log_weights.amax(0).sum().to(size)
     if bool(torch.stack([estimate.loss.detach().to(size), highest, size]).isfinite().all()):
