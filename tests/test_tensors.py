@@ -5,6 +5,7 @@ import resource
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -181,3 +182,10 @@ def test_a_write_that_fails_leaves_the_earlier_file(path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_tensor_without_elements_keeps_its_shape(tmp_path: Path) -> None:
+    path = tmp_path / "empty.safetensors"
+    save_tensors(path, {"none": torch.from_numpy(np.zeros((0, 3), np.uint8))}, {})
+    tensors, _ = load_tensors(path)
+    assert tensors["none"].shape == (0, 3)

@@ -96,6 +96,8 @@ def content_checksum(tensors: Mapping[str, Tensor], notes: str) -> str:
         tensor = tensors[name]
         title = json.dumps([name, str(tensor.dtype), list(tensor.shape)])
         digest.update(f"{len(title)}\n{title}".encode())
+        if not tensor.numel():
+            continue
         # A view of the tensor's own bytes: nothing is copied.
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
