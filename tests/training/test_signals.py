@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,23 @@ from jsa.training.signals import StopRequest, StopRequestedError
 from small_runs import differences, small_config, trained
 
 FLAGS = ["--model", "linear", "--latents", "4", "--threads", "1", "--validation-samples", "5", "--test-samples", "5"]
+
+
+@pytest.fixture(autouse=True)
+def signals_are_not_ignored() -> Iterator[None]:
+    """A shell starts what it runs in the background with Ctrl-C ignored, and a program inherits that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stop = StopRequest()
+    with stop.listening():
+        os.kill(os.getpid(), signal.SIGINT)
+        stop.check()
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
 def table(path: Path) -> Path:
