@@ -14,6 +14,7 @@ from benchmarks.timing import Interleaved
 from benchmarks.workload import Trained
 from jsa import likelihood
 from jsa.evaluation.rows import FirstRows
+from jsa.models.belief_network import BeliefNetwork
 from jsa.models.one_hot import gather_sum, gather_sum_wins
 
 SAMPLES = 1000
@@ -53,8 +54,6 @@ def gathering(setting: Setting) -> Iterator[Measurement]:
 def _generative(trained: Trained) -> list[Pass]:
     """The products that each sample needs of the generative model alone."""
     work = Work(rows=0, evaluated=SAMPLES, differentiated=0, through_states=False, uniforms=0)
-    all_of_them = passes(trained.model, work)
-    inference = (
-        len(getattr(trained.model, "inference", [])) if isinstance(trained.model.inference, nn.ModuleList) else 1
-    )
-    return [part for part in all_of_them[inference:] if part.evaluated]
+    model = trained.model
+    of_inference = len(model.inference) if isinstance(model, BeliefNetwork) else 1
+    return [part for part in passes(model, work)[of_inference:] if part.evaluated]

@@ -19,7 +19,7 @@ from jsa import (
     Posterior,
 )
 from jsa.errors import NumericalError, UsageError
-from jsa.model import log_weights
+from jsa.model import evaluate
 from small_models import Example, one_layer
 
 
@@ -63,14 +63,14 @@ BATCH = Batch(torch.ones(3, 4, dtype=torch.float64), torch.tensor([5, 12, 7]))
 def weights_of(model: LatentVariableModel) -> Tensor:
     posterior = model.posterior(BATCH)
     h = torch.ones(2, 3, 2, dtype=torch.float64)
-    return log_weights(model, BATCH, posterior, h)
+    return evaluate(model, BATCH, posterior, h).log_weights
 
 
 def test_weights_are_the_ratio_without_gradient(example: Example) -> None:
     posterior = example.model.posterior(example.batch)
     h = posterior.sample((4,))
     expected = example.model.log_joint(example.batch, h) - posterior.log_prob(h)
-    found = log_weights(example.model, example.batch, posterior, h)
+    found = evaluate(example.model, example.batch, posterior, h).log_weights
     assert torch.equal(found, expected)
     assert not found.requires_grad
 

@@ -156,18 +156,6 @@ def evaluate(
     return EvaluatedStates(posterior, h, joint, inference, weights)
 
 
-def log_weights(
-    model: LatentVariableModel,
-    batch: Batch,
-    posterior: Posterior,
-    h: Float[Tensor, "samples batch width"],
-    log_inference: Float[Tensor, "samples batch"] | None = None,
-) -> Float[Tensor, "samples batch"]:
-    """log p(x, h) - log q(h | x) without gradient."""
-    with torch.no_grad():
-        return evaluate(model, batch, posterior, h, log_inference).log_weights
-
-
 def _parts(h: Float[Tensor, "samples batch width"]) -> tuple[Tensor, ...]:
     """The states in parts that are evaluated one after the other.
 

@@ -35,7 +35,8 @@ class Batch:
     def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
         """The rows at these positions of the batch, repeated where a position is repeated."""
         context = None if self.context is None else self.context.index_select(0, rows)
-        return TakenBatch(self.x.index_select(0, rows), self.index.index_select(0, rows), context, self, rows)
+        x, index = self.x.index_select(0, rows), self.index.index_select(0, rows)
+        return TakenBatch(x, index, context, source=self, rows=rows)
 
     def for_each_row(self, function: Callable[[Batch], Tensor]) -> Float[Tensor, "batch *result"]:
         """A function of single rows, such as a network of the context, computed once a row however often it is taken.
@@ -49,7 +50,7 @@ class Batch:
         return function(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TakenBatch(Batch):
     """Rows of another batch, some of them perhaps more than once.
 
@@ -58,13 +59,11 @@ class TakenBatch(Batch):
         rows: Which of its rows.
     """
 
-    source: Batch | None = None
-    rows: Int64[Tensor, " batch"] | None = None
+    source: Batch
+    rows: Int64[Tensor, " batch"]
 
     def for_each_row(self, function: Callable[[Batch], Tensor]) -> Tensor:
         """The function of the rows of the other batch, taken like the rows."""
-        assert self.source is not None
-        assert self.rows is not None
         return self.source.for_each_row(function).index_select(0, self.rows)
 
 

@@ -44,7 +44,7 @@ def expected_gradients(
     states = exact.states.unsqueeze(1).expand(-1, len(example.batch), -1)
     posterior = example.model.posterior(example.batch)
     evaluated = evaluate(example.model, example.batch, posterior, states)
-    loss = weighted_loss(example.model, example.batch, evaluated, torch.stack(weights, dim=1))
+    loss = weighted_loss(example.model, example.batch, evaluated, torch.stack(weights, dim=1)).loss
     return gradients(example.model, loss)
 
 

@@ -50,7 +50,7 @@ def test_loss_is_the_weighted_mean(example: Example, counting: int, graph: bool)
     log_inference = example.model.posterior(example.batch).log_prob(evaluated.h)
     log_joint = example.model.log_joint(example.batch, evaluated.h)
     expected = -(weights * (log_joint + 0.5 * log_inference)).sum(0).mean()
-    found = weighted_loss(example.model, example.batch, evaluated, weights, inference_scale=0.5)
+    found = weighted_loss(example.model, example.batch, evaluated, weights, inference_scale=0.5).loss
     assert torch.allclose(found, expected, atol=1e-12, rtol=0)
     again = gradients(example.model, expected)
     for name, gradient in gradients(example.model, found).items():
@@ -91,7 +91,7 @@ def test_a_state_of_probability_zero_is_not_differentiated() -> None:
     evaluated = evaluated_states(example, graph=True)
     weights = torch.ones_like(evaluated.log_weights)
     weights[0] = 0
-    weighted_loss(example.model, example.batch, evaluated, weights).backward()
+    weighted_loss(example.model, example.batch, evaluated, weights).loss.backward()
     assert bool(torch.as_tensor(scale.grad).isfinite())
 
 
@@ -105,7 +105,7 @@ def test_a_posterior_that_cannot_take_rows_gives_the_same() -> None:
             example.batch,
             evaluate(example.model, example.batch, example.model.posterior(example.batch), states),
             weights,
-        )
+        ).loss
         for example in (ours, theirs)
     ]
     assert torch.allclose(*losses, atol=1e-12, rtol=0)

@@ -12,7 +12,7 @@ from jsa import Batch, BeliefNetwork, LatentSpace, Layer, exact_likelihood, like
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.draws import RowDraws
 from jsa.evaluation.likelihood import Likelihood
-from jsa.model import log_weights
+from jsa.model import evaluate
 from significance import FAILURE_RATE, assert_mean, threshold
 from small_models import Example, RowsInMemory, enumerated, one_layer, repeated
 
@@ -43,7 +43,7 @@ def test_mean_weight_is_the_likelihood(example: Example) -> None:
     with torch.no_grad():
         posterior = example.model.posterior(batch)
         h, _ = RowDraws(example.model, batch, posterior, seed=0).blocks(0, 20)
-        weights = log_weights(example.model, batch, posterior, h).exp()
+        weights = evaluate(example.model, batch, posterior, h).log_weights.exp()
     by_row = weights.unflatten(1, (20, -1)).flatten(0, 1)
     assert len(by_row) == 20_000
     assert_mean(by_row, enumerated(example.model, example.batch).log_likelihood.detach().exp())
@@ -219,9 +219,9 @@ def test_a_row_that_no_draw_explains_is_named() -> None:
     example = one_layer()
     log_joint = example.model.log_joint
     example.model.log_joint = lambda batch, h: torch.where(batch.index == 2, -torch.inf, log_joint(batch, h))
-    for evaluate in (likelihood, exact_likelihood):
+    for score in (likelihood, exact_likelihood):
         with pytest.raises(NumericalError, match=r"log p\(x\) is -inf at row 2"):
-            evaluate(example.model, RowsInMemory(example.batch))
+            score(example.model, RowsInMemory(example.batch))
 
 
 def test_progress_counts_the_rows() -> None:

@@ -8,10 +8,7 @@ from torch import Tensor
 
 from jsa.estimators.base import Description
 from jsa.estimators.persistent import PersistentEstimator
-from jsa.model import LatentVariableModel, Posterior
-from jsa.samplers.independence import metropolis_independence
 from jsa.samplers.trajectory import Trajectory
-from jsa.types import Batch
 
 
 class Hybrid(PersistentEstimator):
@@ -31,12 +28,6 @@ class Hybrid(PersistentEstimator):
         decoder_evaluations="n + 1, and a backward over the states that count",
         reference="this library",
     )
-
-    def move(
-        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
-    ) -> Trajectory:
-        """Metropolis independence sampling."""
-        return metropolis_independence(model, batch, posterior, initial, self.particles)
 
     def weigh(self, trajectory: Trajectory) -> Tensor:
         """The normalised weights of the state and the proposals."""

@@ -8,10 +8,7 @@ from torch import Tensor
 
 from jsa.estimators.base import Description
 from jsa.estimators.persistent import PersistentEstimator
-from jsa.model import LatentVariableModel, Posterior
-from jsa.samplers.independence import metropolis_independence
 from jsa.samplers.trajectory import Trajectory
-from jsa.types import Batch
 
 
 class JSA(PersistentEstimator):
@@ -48,12 +45,6 @@ class JSA(PersistentEstimator):
         decoder_evaluations="n + 1, and a backward over the states visited",
         reference="Ou & Song, UAI 2020",
     )
-
-    def move(
-        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
-    ) -> Trajectory:
-        """Metropolis independence sampling."""
-        return metropolis_independence(model, batch, posterior, initial, self.particles)
 
     def weigh(self, trajectory: Trajectory) -> Tensor:
         """The share of moves after which the chain stood at each candidate."""

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from jsa.cache import ChainCache
 from jsa.estimators.base import at_least
-from jsa.estimators.weighted import WeightedEstimator
+from jsa.estimators.weighted import WeightedEstimator, weighted_loss
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel, Posterior
+from jsa.samplers.independence import metropolis_independence
 from jsa.samplers.trajectory import Trajectory
 from jsa.types import Batch, Estimate
 from jsa.weights import effective_sample_size, log_mean_weight
@@ -55,11 +56,14 @@ class PersistentEstimator(WeightedEstimator, ABC):
         self.stage = Stage(stage)
         self.cache = ChainCache(latent, rows, cache_folder, device)
 
-    @abstractmethod
     def move(
         self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
     ) -> Trajectory:
-        """Moves the chains of a batch from their initial states, or draws of q, with ``particles`` proposals each."""
+        """Moves the chains of a batch from their initial states, or draws of q, with ``particles`` proposals each.
+
+        By Metropolis independence sampling, where a method does not say otherwise.
+        """
+        return metropolis_independence(model, batch, posterior, initial, self.particles)
 
     @abstractmethod
     def weigh(self, trajectory: Trajectory) -> Float[Tensor, "candidates batch"]:
@@ -71,7 +75,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
         initial = None if self.stage == Stage.FRESH else self.initial_states(batch, posterior)
         with self.evaluating_candidates():
             trajectory = self.move(model, batch, posterior, initial)
-        loss = self.weighted_loss(model, batch, trajectory.evaluated, self.weigh(trajectory))
+        loss = self.remember(weighted_loss(model, batch, trajectory.evaluated, self.weigh(trajectory)))
         accepted = trajectory.acceptances
         proposed = trajectory.log_weights[1:]
         diagnostics = {

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from jsa.errors import UsageError
 from jsa.estimators.base import Description, at_least
-from jsa.estimators.weighted import WeightedEstimator
+from jsa.estimators.weighted import WeightedEstimator, weighted_loss
 from jsa.model import Generative, LatentVariableModel, draw, evaluate, log_prob
 from jsa.types import Batch, Estimate
 from jsa.weights import effective_sample_size, log_mean_weight
@@ -55,7 +55,7 @@ class ReweightedWakeSleep(WeightedEstimator):
         with self.evaluating_candidates():
             evaluated = evaluate(model, batch, posterior, *draw(posterior, self.particles))
         weights = evaluated.log_weights
-        loss = self.weighted_loss(model, batch, evaluated, weights.softmax(0), 1 - self.sleep)
+        loss = self.remember(weighted_loss(model, batch, evaluated, weights.softmax(0), 1 - self.sleep))
         if self.sleep:
             loss = loss + self.sleep * _dream_loss(model, batch)
         diagnostics = {"effective_sample_size": effective_sample_size(weights).mean()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -37,19 +38,18 @@ class WeightedEstimator(Estimator, ABC):
         with torch.set_grad_enabled(torch.is_grad_enabled() and _one_pass_is_cheaper(float(self.counting_share))):
             yield
 
-    def weighted_loss(
-        self,
-        model: LatentVariableModel,
-        batch: Batch,
-        evaluated: EvaluatedStates,
-        weights: Float[Tensor, "candidates batch"],
-        inference_scale: float = 1.0,
-    ) -> Float[Tensor, ""]:
-        """:func:`weighted_loss`, which remembers how many candidates counted."""
-        loss, share = _loss_and_counting_share(model, batch, evaluated, weights, inference_scale)
+    def remember(self, weighted: WeightedLoss) -> Float[Tensor, ""]:
+        """The loss; how many candidates counted is remembered for the next step."""
         if self.training:
-            self.counting_share.fill_(share)
-        return loss
+            self.counting_share.fill_(weighted.counting_share)
+        return weighted.loss
+
+
+class WeightedLoss(NamedTuple):
+    """A loss, and which share of the candidates it was made of."""
+
+    loss: Float[Tensor, ""]
+    counting_share: float
 
 
 def weighted_loss(
@@ -58,7 +58,7 @@ def weighted_loss(
     evaluated: EvaluatedStates,
     weights: Float[Tensor, "candidates batch"],
     inference_scale: float = 1.0,
-) -> Float[Tensor, ""]:
+) -> WeightedLoss:
     """Minus the batch mean of sum_k w_k (log p(x, h_k) + log q(h_k | x)), over the states that count only.
 
     The weights, which sum to one for each row, and the states are constants.
@@ -71,13 +71,6 @@ def weighted_loss(
         weights: The weight of each candidate.
         inference_scale: A factor of the second term.
     """
-    loss, _ = _loss_and_counting_share(model, batch, evaluated, weights, inference_scale)
-    return loss
-
-
-def _loss_and_counting_share(
-    model: LatentVariableModel, batch: Batch, evaluated: EvaluatedStates, weights: Tensor, inference_scale: float
-) -> tuple[Tensor, float]:
     counting = that_count(weights)
     candidate, row = counting.nonzero(as_tuple=True)
     share = len(row) / weights.numel()
@@ -88,7 +81,7 @@ def _loss_and_counting_share(
         and bool(evaluated.log_weights.isfinite().all())
     ):
         terms = evaluated.log_joint + inference_scale * evaluated.log_inference
-        return -(weights.where(counting, 0) * terms).sum() / len(batch), share
+        return WeightedLoss(-(weights.where(counting, 0) * terms).sum() / len(batch), share)
 
     visited, weight = evaluated.h[candidate, row], weights[candidate, row]
     total = (weight * log_joint(model, batch.take(row), visited)).sum()
@@ -101,7 +94,7 @@ def _loss_and_counting_share(
         # dropped ones count for nothing.
         inference = log_prob(evaluated.posterior, evaluated.h)
         total = total + inference_scale * (weights * inference.where(counting, 0)).sum()
-    return -total / len(batch), share
+    return WeightedLoss(-total / len(batch), share)
 
 
 def that_count(weights: Float[Tensor, "candidates batch"]) -> Bool[Tensor, "candidates batch"]:

@@ -160,7 +160,7 @@ def posterior_gradient(
             trajectory = metropolis_independence(model, batch, posterior, state, MOVES_AT_ONCE)
         state = trajectory.last
         weights = trajectory.multiplicities.to(state.dtype) / MOVES_AT_ONCE
-        loss = weighted_loss(model, batch, trajectory.evaluated, weights)
+        loss = weighted_loss(model, batch, trajectory.evaluated, weights).loss
         for name, gradient in _gradient(loss, groups).items():
             total[name] = total.get(name, torch.zeros_like(gradient)) + gradient / rounds
     return total

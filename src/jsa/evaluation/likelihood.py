@@ -14,15 +14,12 @@ from torch import Tensor
 
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.draws import BLOCK, RowDraws
-from jsa.model import LatentVariableModel, log_joint, log_weights
+from jsa.model import STATES_AT_ONCE, LatentVariableModel, evaluate, log_joint
 from jsa.types import Batch
 from jsa.weights import effective_sample_size, log_mean_weight
 
 Progress = Callable[[int], object]
 """Called with the number of rows that were done since the last call."""
-
-# States that are evaluated at once: few enough for their logits to stay in the cache of the processor.
-CHUNK_STATES = 1_000
 
 
 class Rows(Protocol):
@@ -177,10 +174,10 @@ def exact_likelihood(
     values = []
     with evaluating(model):
         states = model.latent.enumerate(device=device)
-        for batch in _batches(rows, max(1, CHUNK_STATES // len(states)), device):
+        for batch in _batches(rows, max(1, STATES_AT_ONCE // len(states)), device):
             parts = [
                 log_joint(model, batch, part.to(batch.x.dtype).unsqueeze(1).expand(-1, len(batch), -1)).double()
-                for part in states.split(CHUNK_STATES)
+                for part in states.split(STATES_AT_ONCE)
             ]
             values.append(torch.logsumexp(torch.cat(parts), 0))
             if progress is not None:
@@ -218,8 +215,8 @@ def _weights_by_chunk(
     if samples < 1:
         raise UsageError(f"importance sampling needs at least 1 sample, not {samples}")
     blocks = math.ceil(samples / BLOCK)
-    blocks_at_once = min(blocks, max(1, math.ceil((samples_per_chunk or CHUNK_STATES) / BLOCK)))
-    rows_at_once = rows_per_chunk or max(1, CHUNK_STATES // min(samples, blocks_at_once * BLOCK))
+    blocks_at_once = min(blocks, max(1, math.ceil((samples_per_chunk or STATES_AT_ONCE) / BLOCK)))
+    rows_at_once = rows_per_chunk or max(1, STATES_AT_ONCE // min(samples, blocks_at_once * BLOCK))
     device = device or _device_of(model)
     with evaluating(model):
         for batch in _batches(rows, rows_at_once, device):
@@ -229,7 +226,7 @@ def _weights_by_chunk(
             for first in range(0, blocks, blocks_at_once):
                 count = min(blocks_at_once, blocks - first)
                 drawn = (part[: samples - first * BLOCK] for part in draws.blocks(first, count))
-                parts.append(log_weights(model, batch, posterior, *drawn).double())
+                parts.append(evaluate(model, batch, posterior, *drawn).log_weights.double())
             yield torch.cat(parts)
             if progress is not None:
                 progress(len(batch))
