@@ -11,14 +11,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from jsa import BeliefNetwork, Estimator, LatentSpace, Layer
+from jsa import BeliefNetwork, Estimator, LatentSpace, Layer, Learner
 from jsa.configuration import MachineConfig, OptimiserConfig, StageConfig, TrainConfig, ValidationConfig
 from jsa.data import IndexedDataset
 from jsa.estimators.build import build_estimator
+from jsa.evaluation.rows import SomeRows
 from jsa.tensors import load_tensors
 from jsa.training.folder import RunFolder
-from jsa.training.loop import train
-from jsa.training.selection import BestEpoch
+from jsa.training.loop import TrainingRows, train
+from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import InterruptedRunError, StopRequest
 
 CLASSES_ONLY = ("arsm",)
@@ -120,12 +121,12 @@ def trained(
     stop: StopRequest | None = None,
     seed: int = 0,
     **options: object,
-) -> tuple[BeliefNetwork, BestEpoch, Estimator]:
+) -> tuple[BeliefNetwork, LeadingEpochs, Estimator]:
     """Trains the method of the configuration in a folder, from wherever the folder stands.
 
     A training that goes on may build its parts from another seed: nothing of them may be left in the result.
     """
-    rows, valid = patterned(100, seed=1), patterned(40, seed=2)
+    rows = TrainingRows(patterned(100, seed=1), patterned(40, seed=2), followed(config))
     model = small_model(seed)
     if config.estimator in CLASSES_ONLY:
         torch.manual_seed(seed)
@@ -133,10 +134,15 @@ def trained(
     folder = new_folder(path, config)
     mapped = folder.mapped_chains if config.machine.mapped_chains else None
     estimator = build_estimator(
-        config.estimator, model.latent, inputs=8, rows=len(rows), options=options, cache_folder=mapped
+        config.estimator, model.latent, inputs=8, rows=len(rows.train), options=options, cache_folder=mapped
     )
-    best = train(model, estimator, rows, valid, config, folder, watcher or Quiet(), stop)
-    return model, best, estimator
+    leading = train(Learner(model, estimator), rows, config, folder, watcher or Quiet(), stop)
+    return model, leading, estimator
+
+
+def followed(config: TrainConfig) -> dict[str, SomeRows]:
+    count = config.validation.followed_rows
+    return {} if count is None else {"train": SomeRows(patterned(100, 1), count), "test": SomeRows(patterned(30, 3), 9)}
 
 
 def trained_in_pieces(
@@ -156,8 +162,9 @@ def trained_in_pieces(
 def remains(path: Path) -> dict[str, object]:
     """Everything that a training left, but for the time that it took: tensors as their bytes."""
     found: dict[str, object] = {}
-    for name in ("state", "best", "last"):
-        tensors, notes = load_tensors(path / f"{name}.safetensors")
+    for file in sorted(path.rglob("*.safetensors")):
+        name = str(file.relative_to(path).with_suffix(""))
+        tensors, notes = load_tensors(file)
         # The generation of memory-mapped chains counts the checkpoints.
         tensors.pop("chains:generation", None)
         found |= {f"{name} {key}": _bytes(tensor) for key, tensor in tensors.items()}
@@ -181,8 +188,11 @@ def _bytes(tensor: Tensor) -> tuple[str, tuple[int, ...], bytes]:
 
 def _timeless(notes: Mapping[str, object]) -> dict[str, object]:
     """Without what depends on the clock: seconds, and the number of bytes that they take in the metrics."""
+    if notes.get("ended"):
+        # The figures of an epoch, as pairs.
+        notes = {**notes, "ended": dict(notes["ended"])}
     return {
         name: _timeless(value) if isinstance(value, Mapping) else value
         for name, value in notes.items()
-        if name not in ("seconds", "metrics_bytes", "machine.checkpoint_seconds")
+        if name not in ("seconds", "training_seconds", "metrics_bytes", "machine.checkpoint_seconds")
     }

@@ -95,10 +95,14 @@ class ValidationConfig:
     """Stop early when this many validations in a row brought no better NLL; never where not given."""
     test_samples: int = 1000
     """Importance samples a row for the test NLL."""
+    leading_epochs: int = 1
+    """Where more than 1: validations only screen; so many leading epochs are scored again with test-samples."""
+    followed_rows: int | None = None
+    """Also follow the NLL of so many training and test rows, with test-samples, at each validation; they select
+    nothing."""
 
     def __post_init__(self) -> None:
-        for name in ("validate_every", "validation_samples", "validation_rows", "stop_after", "test_samples"):
-            value = getattr(self, name)
+        for name, value in vars(self).items():
             if value is not None and value < 1:
                 raise UsageError(f"{name.replace('_', '-')} is 1 or more, not {value}")
 
@@ -115,12 +119,18 @@ class MachineConfig:
     """Keep the chains in memory-mapped files of the run folder instead of in memory."""
     checkpoint_seconds: float = 30.0
     """Seconds between checkpoints of the whole state, from which --resume goes on. They change no result."""
+    snapshot_every: int | None = None
+    """Also keep the whole state of every so many epochs, for jsa variance; none where not given."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.checkpoint_seconds < float("inf"):
             raise UsageError(f"the seconds between checkpoints are 0 or more and finite, not {self.checkpoint_seconds}")
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"a run needs at least 1 thread, not {self.threads}")
+        if self.snapshot_every is not None and self.snapshot_every < 1:
+            raise UsageError(f"snapshot-every is 1 epoch or more, not {self.snapshot_every}")
+        if self.snapshot_every is not None and self.mapped_chains:
+            raise UsageError("snapshots hold the chains, which mapped chains keep elsewhere: leave out one of the two")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -14,30 +13,25 @@ import torch
 from jsa.assembly import Model, load_splits, make_estimator, make_model
 from jsa.configuration import TrainConfig
 from jsa.data import Dataset, Splits, batches_in_epoch
-from jsa.errors import CheckpointError, UsageError
-from jsa.estimators import Estimator
+from jsa.errors import UsageError
 from jsa.estimators.build import check_options, estimator_class
-from jsa.evaluation.likelihood import Likelihood, Progress, likelihood
-from jsa.evaluation.rows import FirstRows
-from jsa.files import write_text
+from jsa.evaluation.likelihood import Progress
+from jsa.evaluation.rows import FirstRows, SomeRows
+from jsa.learner import Learner
 from jsa.pictures import contexts_of, reconstructed_rows, sample_rows, save_curves, save_grid, save_pairs
-from jsa.records import read_json, to_record
-from jsa.training.checkpoint import load_weights
+from jsa.provenance import provenance
+from jsa.records import to_record
+from jsa.scoring import Scores, Scoring, read_scores
 from jsa.training.events import Events
 from jsa.training.folder import RunFolder, refuse_existing, unused
-from jsa.training.loop import Watcher, train
-from jsa.training.report import evaluation_progress, watcher
-from jsa.training.selection import BestEpoch
+from jsa.training.loop import TrainingRows, Watcher, train
+from jsa.training.report import watcher
+from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.stages import check_rows_stay
 
 SAMPLES_SHOWN = 100
 PAIRS_SHOWN = 50
-FIGURES = {
-    **dict.fromkeys(("nll", "row_error", "monte_carlo_error", "upward_bias"), float),
-    **dict.fromkeys(("effective_sample_size", "lowest_effective_sample_size"), float),
-    **dict.fromkeys(("samples", "rows"), int),
-}
 
 
 @dataclass(frozen=True)
@@ -45,8 +39,7 @@ class Outcome:
     """What a run came to."""
 
     folder: RunFolder
-    best: BestEpoch
-    test: Likelihood
+    scores: Scores
 
 
 @dataclass(frozen=True)
@@ -106,7 +99,7 @@ def finished(folder: RunFolder) -> Outcome | None:
     """What a run came to whose files are all there, none for one that has something left to do."""
     if not folder.evaluation.is_file() or not all(picture.is_file() for picture in folder.pictures):
         return None
-    return Outcome(folder, *_read_evaluation(folder))
+    return Outcome(folder, read_scores(folder))
 
 
 def _prepare(config: TrainConfig) -> tuple[Splits, Model]:
@@ -123,56 +116,38 @@ def _to_the_end(
     config: TrainConfig, splits: Splits, model: Model, folder: RunFolder, stop: StopRequest | None
 ) -> Outcome:
     """Trains from wherever the run stands, tests, and draws."""
-    estimator = make_estimator(config, model, splits.train, folder)
+    learner = Learner(model, make_estimator(config, model, splits.train, folder))
+    folder.add_provenance(to_record(provenance()))
     request = stop or StopRequest()
     with nullcontext() if stop is None else stop.listening():
-        best = _train(config, splits, model, estimator, folder, request)
-        load_weights(model, folder.best)
+        leading = _train(config, splits, learner, folder, request)
         try:
-            test = _evaluate(config, splits, model, folder, best, request)
+            scores = Scoring(config, splits, model, folder, request).score(leading)
             request.check()
         except StopRequestedError:
             raise request.interrupted("behind the training", folder.resume_command) from None
         draw(model.cpu(), splits, folder, config.seed)
-    return Outcome(folder, best, test)
+    return Outcome(folder, scores)
 
 
 def _train(
-    config: TrainConfig, splits: Splits, model: Model, estimator: Estimator, folder: RunFolder, stop: StopRequest
-) -> BestEpoch:
-    valid = FirstRows(splits.valid, config.validation.validation_rows)
+    config: TrainConfig, splits: Splits, learner: Learner, folder: RunFolder, stop: StopRequest
+) -> LeadingEpochs:
+    followed = config.validation.followed_rows
+    rows = TrainingRows(
+        splits.train,
+        FirstRows(splits.valid, config.validation.validation_rows),
+        {}
+        if followed is None
+        else {"train": SomeRows(splits.train, followed), "test": SomeRows(splits.test, followed)},
+    )
     bar = watcher(config.epochs, batches_in_epoch(len(splits.train), config.batch_size))
     events = Events(folder.events)
     try:
-        return train(model, estimator, splits.train, valid, config, folder, Watchers(bar, events), stop)
+        return train(learner, rows, config, folder, Watchers(bar, events), stop)
     finally:
         bar.close()
         events.close()
-
-
-def _evaluate(
-    config: TrainConfig, splits: Splits, model: Model, folder: RunFolder, best: BestEpoch, stop: StopRequest
-) -> Likelihood:
-    if folder.evaluation.is_file():
-        return _read_evaluation(folder)[1]
-    with evaluation_progress(len(splits.test), "test") as progress:
-        samples = config.validation.test_samples
-        test = likelihood(model, splits.test, samples, seed=config.seed, progress=stop.interrupting(progress))
-    summary = {"best_epoch": best.epoch, "valid_nll": best.nll, "test": to_record(test)}
-    write_text(folder.evaluation, json.dumps(summary, indent=2) + "\n")
-    return test
-
-
-def _read_evaluation(folder: RunFolder) -> tuple[BestEpoch, Likelihood]:
-    record = read_json(folder.evaluation)
-    try:
-        # One sample cannot tell its own error, and that is NaN, which a checked record does not take.
-        test = Likelihood(**{name: type_(record["test"][name]) for name, type_ in FIGURES.items()})
-        return BestEpoch(int(record["best_epoch"]), float(record["valid_nll"])), test
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{folder.evaluation} is damaged ({error}): delete it and continue with {folder.resume_command}"
-        ) from error
 
 
 def prepare_machine(config: TrainConfig) -> None:

@@ -37,7 +37,14 @@ def run_folder(table: Path) -> Path:
 
 
 def test_a_run_folder_holds_everything(run_folder: Path) -> None:
-    expected = {"config.json", "metrics.jsonl", "best.safetensors", "last.safetensors", "state.safetensors"}
+    expected = {
+        "config.json",
+        "provenance.jsonl",
+        "metrics.jsonl",
+        "best.safetensors",
+        "last.safetensors",
+        "state.safetensors",
+    }
     expected |= {"evaluation.json", "samples.png", "reconstructions.png", "curves.png", "tensorboard"}
     assert {path.name for path in run_folder.iterdir()} >= expected
     assert list((run_folder / "tensorboard").iterdir())

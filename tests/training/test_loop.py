@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from jsa import JSA, Batch, BeliefNetwork, Bernoulli, LatentSpace, LatentVariableModel, Layer
+from jsa import JSA, Batch, BeliefNetwork, Bernoulli, LatentSpace, LatentVariableModel, Layer, Learner
 from jsa.cache import FrozenChains
 from jsa.configuration import MachineConfig, OptimiserConfig, TrainConfig, ValidationConfig
 from jsa.errors import NumericalError
@@ -18,16 +18,16 @@ from jsa.evaluation.likelihood import exact_likelihood
 from jsa.posteriors import LayeredPosterior
 from jsa.training.checkpoint import load_weights
 from jsa.training.folder import RunFolder
-from jsa.training.loop import train
-from jsa.training.selection import BestEpoch
+from jsa.training.loop import TrainingRows, train
+from jsa.training.selection import ValidatedEpoch
 from jsa.training.state import read_chains
 from small_runs import Quiet, new_folder, patterned, small_config, small_model, trained
 
 
-def run_small(path: Path, config: TrainConfig, estimator: str = "jsa") -> tuple[BeliefNetwork, BestEpoch, Quiet]:
+def run_small(path: Path, config: TrainConfig, estimator: str = "jsa") -> tuple[BeliefNetwork, ValidatedEpoch, Quiet]:
     watcher = Quiet()
-    model, best, _ = trained(path, dataclasses.replace(config, estimator=estimator), watcher)
-    return model, best, watcher
+    model, leading, _ = trained(path, dataclasses.replace(config, estimator=estimator), watcher)
+    return model, leading.best, watcher
 
 
 @pytest.mark.parametrize("scan", ["shuffle", "random"])
@@ -141,7 +141,13 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(tmp_pat
     # One or two calls a step and five steps an epoch, and one call for the validation after the second.
     model = Breaking(good_calls=25)
     with pytest.raises(NumericalError) as caught:
-        train(model, JSA(model.latent, len(rows)), rows, patterned(40, seed=2), config, folder, Quiet())
+        train(
+            Learner(model, JSA(model.latent, len(rows))),
+            TrainingRows(rows, patterned(40, seed=2)),
+            config,
+            folder,
+            Quiet(),
+        )
     sentence = str(caught.value)
     found = re.search(r"at step (\d+) \(epoch (\d+)\) of JSA: log_joint is nan at row", sentence)
     assert found is not None
@@ -159,7 +165,13 @@ def test_a_row_without_any_probability_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         NumericalError, match=r"at step 1 .*probability zero to row \d+ .*the checkpoint of step 0 is whole"
     ):
-        train(model, JSA(model.latent, len(rows)), rows, patterned(40, seed=2), config, folder, Quiet())
+        train(
+            Learner(model, JSA(model.latent, len(rows))),
+            TrainingRows(rows, patterned(40, seed=2)),
+            config,
+            folder,
+            Quiet(),
+        )
 
 
 def test_exploding_weights_are_never_written(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from jsa.learner import Learner
 from jsa.posteriors import LayeredPosterior
 from jsa.run import Changes
 from jsa.training.attempt import Attempts
-from jsa.training.loop import train
+from jsa.training.loop import TrainingRows, train
 from jsa.training.numbers import refuse_non_finite_step
 from jsa.training.state import read_chains
 from small_runs import Quiet, differences, new_folder, patterned, small_config, small_model
@@ -53,7 +53,13 @@ def run_trapped(
     config = small_config(epochs=2, optimisation=optimisation, **changes)
     torch.manual_seed(0)
     model, rows, watcher = Trapped(trap, bad_row), patterned(100, seed=1), Quiet()
-    train(model, JSA(model.latent, 100), rows, patterned(40, 2), config, new_folder(path, config), watcher)
+    train(
+        Learner(model, JSA(model.latent, 100)),
+        TrainingRows(rows, patterned(40, 2)),
+        config,
+        new_folder(path, config),
+        watcher,
+    )
     return model, watcher
 
 
@@ -100,7 +106,7 @@ def test_skipping_has_an_end(tmp_path: Path) -> None:
     config = small_config(batch_size=4, epochs=9, optimisation=OptimiserConfig(non_finite="skip"))
     model, rows, folder = AllBad("gradient", None), patterned(100, seed=1), new_folder(tmp_path / "run", config)
     with pytest.raises(NumericalError, match=r"at step 101 .*100 batches in a row were skipped, and now log_joint is"):
-        train(model, JSA(model.latent, 100), rows, patterned(40, 2), config, folder, Quiet())
+        train(Learner(model, JSA(model.latent, 100)), TrainingRows(rows, patterned(40, 2)), config, folder, Quiet())
 
 
 def test_nothing_is_counted_where_nothing_can_be_skipped(tmp_path: Path) -> None:
@@ -175,7 +181,7 @@ def test_a_step_that_spoilt_the_weights_is_named_and_not_kept(tmp_path: Path, no
     estimator, rows = JSA(model.latent, 100), patterned(100, seed=1)
     sentence = r"at step 4 .*the weights model\..* are not finite, for the step before .*no checkpoint yet"
     with pytest.raises(NumericalError, match=sentence):
-        train(model, estimator, rows, patterned(40, 2), config, folder, Spoiling(model))
+        train(Learner(model, estimator), TrainingRows(rows, patterned(40, 2)), config, folder, Spoiling(model))
     assert not folder.state.exists()
 
 

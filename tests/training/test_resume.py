@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from jsa import BeliefNetwork, LatentSpace, Layer
+from jsa import BeliefNetwork, LatentSpace, Layer, Learner
 from jsa.cache import ChainCache
 from jsa.configuration import MachineConfig, OptimiserConfig, StageConfig, TrainConfig, ValidationConfig
 from jsa.data.dynamic import DynamicBinarisation
@@ -17,7 +17,7 @@ from jsa.errors import CheckpointError
 from jsa.estimators import ESTIMATORS
 from jsa.estimators.build import build_estimator
 from jsa.training import state
-from jsa.training.loop import train
+from jsa.training.loop import TrainingRows, train
 from jsa.training.signals import InterruptedRunError, StopRequest
 from jsa.training.standing import Standing
 from small_runs import (
@@ -76,6 +76,11 @@ OTHERS = {
         "validation": ValidationConfig(validate_every=1, validation_samples=5, stop_after=2),
     },
     "mapped": {"machine": MachineConfig(threads=1, mapped_chains=True)},
+    "leading-epochs": {
+        "optimisation": OptimiserConfig(learning_rate=0.5),
+        "validation": ValidationConfig(validate_every=1, validation_samples=5, leading_epochs=2, followed_rows=7),
+    },
+    "snapshots": {"machine": MachineConfig(threads=1, snapshot_every=2)},
 }
 
 
@@ -133,7 +138,14 @@ def test_rows_that_change_every_epoch_are_those_of_their_epoch(tmp_path: Path) -
         model = BeliefNetwork(Layer("bernoulli", 8), LatentSpace.of(Layer("bernoulli", 3)))
         estimator = build_estimator("jsa", model.latent, inputs=8, rows=100, options={})
         rows = DynamicBinarisation(gray, seed=5)
-        train(model, estimator, rows, patterned(40, seed=2), config, new_folder(path, config), watcher, stop)
+        train(
+            Learner(model, estimator),
+            TrainingRows(rows, patterned(40, seed=2)),
+            config,
+            new_folder(path, config),
+            watcher,
+            stop,
+        )
 
     go_on(tmp_path / "whole", 0, Quiet())
     stop = StopRequest()
@@ -151,7 +163,7 @@ def forgets_the_means(notes: object, sums: object, original: object = Standing.f
 
 def forgets_the_best(notes: object, sums: object, original: object = Standing.from_notes) -> Standing:
     found = original(notes, sums)
-    found.best.nll = float("inf")
+    found.leading.epochs = []
     return found
 
 

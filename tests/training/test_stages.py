@@ -5,7 +5,7 @@ import pytest
 from jsa import JSA, Enumeration, LatentSpace, Layer, Stage
 from jsa.configuration import StageConfig, TrainConfig
 from jsa.errors import UsageError
-from jsa.training.selection import BestEpoch
+from jsa.training.selection import LeadingEpochs
 from jsa.training.stages import check_rows_stay, set_stage
 
 SPACE = LatentSpace.of(Layer("bernoulli", 2))
@@ -13,12 +13,12 @@ SPACE = LatentSpace.of(Layer("bernoulli", 2))
 
 def stages_by_epoch(config: TrainConfig, gains: list[bool]) -> list[int | None]:
     """The stage of each epoch, where every epoch is validated and brings a gain or not."""
-    estimator, best = JSA(SPACE, rows=3), BestEpoch()
+    estimator, leading = JSA(SPACE, rows=3), LeadingEpochs()
     stages, nll = [], 100.0
     for epoch, gain in enumerate(gains, start=1):
-        stages.append(set_stage(config, estimator, epoch, best))
+        stages.append(set_stage(config, estimator, epoch, leading))
         nll -= gain
-        best.record(epoch, nll if gain else nll + 1)
+        leading.record(epoch, nll if gain else nll + 1)
     return stages
 
 
@@ -59,5 +59,5 @@ def test_rows_that_change_are_refused_for_chains_in_stage_two_only() -> None:
 
 
 def test_an_estimator_without_chains_has_no_stage() -> None:
-    assert set_stage(TrainConfig(), Enumeration(), 1, BestEpoch()) is None
+    assert set_stage(TrainConfig(), Enumeration(), 1, LeadingEpochs()) is None
     assert Stage(1) is Stage.FRESH

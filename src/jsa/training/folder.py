@@ -6,14 +6,14 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from jsa.configuration import TrainConfig
 from jsa.crash import crash_point
 from jsa.errors import CheckpointError, UsageError
-from jsa.files import flush, remove_leftovers, write_text
+from jsa.files import flush, remove_leftovers, replacing, write_text
 from jsa.records import read_number_lines, read_record, to_record
 from jsa.training.lock import NAME as LOCK
 from jsa.training.lock import locked
@@ -26,11 +26,15 @@ class RunFolder:
         self.path = path
         self.config = path / "config.json"
         self.metrics = path / "metrics.jsonl"
+        self.provenance = path / "provenance.jsonl"
         self.state = path / "state.safetensors"
         self.best = path / "best.safetensors"
         self.last = path / "last.safetensors"
+        self.leading = path / "leading"
+        self.snapshots = path / "snapshots"
         self.mapped_chains = path / "chains"
         self.events = path / "tensorboard"
+        self.rescored = path / "rescored.json"
         self.evaluation = path / "evaluation.json"
         self.pictures = [path / name for name in ("samples.png", "reconstructions.png", "curves.png")]
 
@@ -68,7 +72,7 @@ class RunFolder:
             )
         for path in (self.metrics, self.last):
             path.unlink(missing_ok=True)
-        for path in (self.mapped_chains, self.events):
+        for path in (self.leading, self.snapshots, self.mapped_chains, self.events):
             shutil.rmtree(path, ignore_errors=True)
 
     def write_config(self, config: TrainConfig) -> None:
@@ -83,6 +87,34 @@ class RunFolder:
     def resume_command(self) -> str:
         """How a person continues this run."""
         return f"jsa train --resume {shlex.quote(str(self.path))}"
+
+    def add_provenance(self, record: Mapping[str, object]) -> None:
+        """Writes down with what the run is begun or continued, unless that is the same as before."""
+        line = json.dumps(record) + "\n"
+        before = self.provenance.read_text(encoding="utf-8") if self.provenance.is_file() else ""
+        if not before.endswith(line):
+            write_text(self.provenance, before + line)
+
+    def leading_epoch(self, epoch: int) -> Path:
+        """Where the weights of a leading epoch are, where more than the best one is kept."""
+        return self.leading / f"epoch-{epoch}.safetensors"
+
+    def keep_leading(self, epochs: Collection[int]) -> None:
+        """Removes the weights of epochs that lead no more."""
+        kept = {self.leading_epoch(epoch) for epoch in epochs}
+        for path in self.leading.glob("epoch-*.safetensors"):
+            if path not in kept:
+                path.unlink()
+
+    def snapshot(self, epoch: int) -> Path:
+        """Where the state at the end of an epoch is, where snapshots are taken."""
+        return self.snapshots / f"epoch-{epoch}.safetensors"
+
+    def take_snapshot(self, epoch: int) -> None:
+        """Keeps the state as it now is in its file."""
+        self.snapshots.mkdir(exist_ok=True)
+        with replacing(self.snapshot(epoch)) as temporary:
+            shutil.copyfile(self.state, temporary)
 
     def log(self, record: Mapping[str, object], start: int) -> int:
         """Writes a line of metrics behind the first ``start`` bytes, in place of whatever stood there.

@@ -27,8 +27,11 @@ def identity(config: TrainConfig, rows: Dataset) -> dict[str, object]:
 
 
 def check_identity(expected: Mapping[str, object], found: object) -> None:
-    """Refuses a state that was written under other settings or for other data."""
-    known = found if isinstance(found, Mapping) else {}
+    """Refuses a state that was written under other settings or for other data.
+
+    A setting that the state does not know came into the program later: it was as its default is.
+    """
+    known = {**dict(_flat(to_record(TrainConfig()))), **(found if isinstance(found, Mapping) else {})}
     for name, value in expected.items():
         if name not in known or known[name] != value:
             if name in ("rows", "values"):

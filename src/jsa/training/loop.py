@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol, cast
 
@@ -17,8 +18,8 @@ from jsa.configuration import TrainConfig
 from jsa.crash import crash_point
 from jsa.data import Dataset, batches_in_epoch, epoch_order
 from jsa.errors import CheckpointError, JsaError, NumericalError
-from jsa.estimators import Estimator, PersistentEstimator, Stage
-from jsa.evaluation.likelihood import Progress, Rows, likelihood
+from jsa.estimators import PersistentEstimator, Stage
+from jsa.evaluation.likelihood import Likelihood, Progress, Rows, likelihood
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel
 from jsa.training.attempt import Attempts
@@ -28,7 +29,7 @@ from jsa.training.identity import identity
 from jsa.training.numbers import NonFiniteWeightsError, refuse_non_finite_step, refuse_non_finite_weights
 from jsa.training.optimiser import learned, make_optimiser
 from jsa.training.schedule import learning_rate
-from jsa.training.selection import BestEpoch
+from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.stages import check_rows_stay, set_stage
 from jsa.training.state import TrainingState
@@ -62,35 +63,46 @@ class Watcher(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows that a training looks at.
+
+    Attributes:
+        train: What is learned.
+        valid: What finds the best epoch.
+        followed: Rows whose NLL is written down at each validation, by name; they select nothing.
+    """
+
+    train: Dataset
+    valid: Rows
+    followed: Mapping[str, Rows] = field(default_factory=dict)
+
+
 def train(
-    model: LatentVariableModel,
-    estimator: Estimator,
-    rows: Dataset,
-    valid: Rows,
+    learner: Learner,
+    rows: TrainingRows,
     config: TrainConfig,
     folder: RunFolder,
     watcher: Watcher,
     stop: StopRequest | None = None,
-) -> BestEpoch:
+) -> LeadingEpochs:
     """Trains, validates, and leaves the best and the last weights in the run folder.
 
     Where the folder holds the state of an earlier training, this one goes on from it as if it had never been stopped.
 
     Args:
-        model: The model.
-        estimator: The method.
-        rows: The training rows.
-        valid: The validation rows.
+        learner: The model and the method.
+        rows: What is learned and what is validated.
         config: How to train.
         folder: Where everything is written; it exists.
         watcher: Who is told how it goes.
         stop: Who may ask to stop between two steps. The state is then written and ``InterruptedRunError`` raised.
 
     Returns:
-        The epoch with the lowest validation NLL.
+        The epochs with the lowest validation NLL.
     """
-    check_rows_stay(config, type(estimator), rows.rows_change)
-    return _Training(model, estimator, rows, valid, config, folder, watcher, stop or StopRequest()).run()
+    check_rows_stay(config, type(learner.estimator), rows.train.rows_change)
+    return _Training(learner, rows, config, folder, watcher, stop or StopRequest()).run()
 
 
 class _Training:
@@ -98,36 +110,35 @@ class _Training:
 
     def __init__(
         self,
-        model: LatentVariableModel,
-        estimator: Estimator,
-        rows: Dataset,
-        valid: Rows,
+        learner: Learner,
+        rows: TrainingRows,
         config: TrainConfig,
         folder: RunFolder,
         watcher: Watcher,
         stop: StopRequest,
     ) -> None:
-        self.model, self.estimator, self.rows, self.valid = model, estimator, rows, valid
+        self.model, self.estimator, self.rows = learner.model, learner.estimator, rows
         self.config, self.folder, self.watcher, self.stop = config, folder, watcher, stop
         self.device = torch.device(config.machine.device)
-        self.learner = Learner(model, estimator).to(self.device).train()
+        self.learner = learner.to(self.device).train()
         self.parameters = learned(self.learner)
         self.attempts = Attempts(self.learner, self.device)
         self.optimiser = make_optimiser(self.learner, config.optimisation)
-        self.average = _weight_average(model, config.optimisation.average_decay)
-        self.evaluated = model if self.average is None else cast(LatentVariableModel, self.average.module)
-        same = identity(config, rows)
+        self.average = _weight_average(self.model, config.optimisation.average_decay)
+        self.evaluated = self.model if self.average is None else cast(LatentVariableModel, self.average.module)
+        same = identity(config, rows.train)
         self.state = TrainingState(self.learner, self.optimiser, self.average, self.device, same)
-        self.steps = config.epochs * batches_in_epoch(len(rows), config.batch_size)
+        self.steps = config.epochs * batches_in_epoch(len(rows.train), config.batch_size)
         self.kept_step: int | None = None
         if folder.state.is_file():
             self.state.load(folder.state)
             self.kept_step = self.state.standing.step
+        self.state.standing.leading.kept = config.validation.leading_epochs
         folder.cut_metrics(self.state.standing.metrics_bytes)
         self.seconds_before = self.state.standing.seconds
         self.started = self.kept_at = time.monotonic()
 
-    def run(self) -> BestEpoch:
+    def run(self) -> LeadingEpochs:
         """Goes on from wherever the training stands to its end."""
         at = self.state.standing
         self.watcher.start(at.epoch, at.step)
@@ -141,20 +152,22 @@ class _Training:
             self._keep()
             where = f"at step {at.step} (epoch {at.epoch})"
             raise self.stop.interrupted(where, self.folder.resume_command) from None
-        return at.best
+        return at.leading
 
     def _make_steps(self) -> None:
         """Makes the steps that are left of the epoch."""
         at = self.state.standing
         stage = self._stage()
-        set_stage(self.config, self.estimator, at.epoch, at.best)
+        set_stage(self.config, self.estimator, at.epoch, at.leading)
         if self._stage() != stage:
             crash_point("switch")
-        self.rows.start_epoch(at.epoch)
-        order = epoch_order(len(self.rows), self.config.batch_size, self.config.seed, at.epoch, self.config.scan)
+        self.rows.train.start_epoch(at.epoch)
+        order = epoch_order(len(self.rows.train), self.config.batch_size, self.config.seed, at.epoch, self.config.scan)
         for index in islice(order, at.batches, None):
+            began = time.monotonic()
             with self._located(at.step + 1):
                 sound = self._try_step(index)
+            at.training_seconds += time.monotonic() - began
             at.step += 1
             at.batches += 1
             at.skipped_in_a_row = 0 if sound else at.skipped_in_a_row + 1
@@ -171,7 +184,7 @@ class _Training:
         at = self.state.standing
         for group in self.optimiser.param_groups:
             group["lr"] = self._rate(at.step)
-        batch = self.rows.batch(index, self.device)
+        batch = self.rows.train.batch(index, self.device)
         self.attempts.begin()
         try:
             estimate: Estimate = self.learner(batch)
@@ -204,29 +217,44 @@ class _Training:
             record["stage"] = self._stage()
         if self.config.optimisation.non_finite == "skip":
             record["skipped"] = at.skipped
-        better = False
+        leads = False
         if at.epoch % validation.validate_every == 0 or at.epoch == self.config.epochs:
             crash_point("validation")
             self._keep_if_due()
             with self._located(at.step):
-                result = likelihood(
-                    self.evaluated,
-                    self.valid,
-                    validation.validation_samples,
-                    seed=self.config.seed,
-                    device=self.device,
-                    progress=self.stop.interrupting(self.watcher.validating(len(self.valid))),
-                )
+                result, followed = self._validate()
             record |= {"valid_nll": result.nll, "valid_effective_sample_size": result.effective_sample_size}
-            better = at.best.record(at.epoch, result.nll)
+            record |= followed
+            leads = at.leading.record(at.epoch, result.nll)
             record |= self._frozen_chains()
+        record["training_seconds"] = round(at.training_seconds, 3)
         record["seconds"] = round(self._seconds(), 3)
         at.ended = record
-        # The best weights are written after a state that knows of them, so that the two always belong together.
-        if better:
+        # Leading weights are written after a state that knows of them, so that the two always belong together; and a
+        # snapshot is a copy of the state.
+        if leads or self._snapshot_is_due():
             self._keep()
         else:
             self._keep_if_due()
+
+    def _validate(self) -> tuple[Likelihood, dict[str, float]]:
+        """The likelihood of the validation rows, and the NLL of the rows that are followed."""
+        validation, followed = self.config.validation, self.rows.followed
+        parts: Sequence[Rows] = (self.rows.valid, *followed.values())
+        progress = self.stop.interrupting(self.watcher.validating(sum(map(len, parts))))
+
+        def evaluate(rows: Rows, samples: int) -> Likelihood:
+            return likelihood(
+                self.evaluated, rows, samples, seed=self.config.seed, device=self.device, progress=progress
+            )
+
+        result = evaluate(self.rows.valid, validation.validation_samples)
+        nlls = {f"{name}_nll": evaluate(rows, validation.test_samples).nll for name, rows in followed.items()}
+        return result, nlls
+
+    def _snapshot_is_due(self) -> bool:
+        every = self.config.machine.snapshot_every
+        return every is not None and self.state.standing.epoch % every == 0
 
     def _frozen_chains(self) -> dict[str, object]:
         """How many chains stand still, once they persist, and a word about it where they are too many."""
@@ -243,13 +271,14 @@ class _Training:
         record = at.ended or {}
         crash_point("epoch-end")
         with self._located(at.step), self._writing():
-            if at.best.epoch == at.epoch:
-                save_weights(self.evaluated, self.folder.best, record)
+            if self._snapshot_is_due():
+                self.folder.take_snapshot(at.epoch)
+            self._write_leading(record)
             save_weights(self.evaluated, self.folder.last, record)
             length = self.folder.log(record, at.metrics_bytes)
         self.watcher.epoch(record)
         patience = self.config.validation.stop_after
-        early = patience is not None and at.best.validations_without_gain >= patience
+        early = patience is not None and at.leading.validations_without_gain >= patience
         at.finished = early or at.epoch == self.config.epochs
         at.next_epoch(length)
         if at.finished:
@@ -257,6 +286,18 @@ class _Training:
         else:
             self._keep_if_due()
         crash_point("epoch-begin")
+
+    def _write_leading(self, record: Mapping[str, object]) -> None:
+        """Writes the weights of this epoch if it leads, and removes those of epochs that lead no more."""
+        leading, epoch = self.state.standing.leading, self.state.standing.epoch
+        if leading.best.epoch == epoch:
+            save_weights(self.evaluated, self.folder.best, record)
+        if leading.kept > 1:
+            epochs = [found.epoch for found in leading.epochs]
+            if epoch in epochs:
+                self.folder.leading.mkdir(exist_ok=True)
+                save_weights(self.evaluated, self.folder.leading_epoch(epoch), record)
+            self.folder.keep_leading(epochs)
 
     def _keep(self) -> None:
         """Writes the state."""

@@ -1,29 +1,43 @@
-"""Which epoch is the best, and for how long there was no better one."""
+"""Which epochs are the best, and for how long there was no better one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class ValidatedEpoch(NamedTuple):
+    """An epoch and its validation NLL."""
+
+    nll: float
+    epoch: int
 
 
 @dataclass
-class BestEpoch:
-    """The lowest validation NLL so far.
+class LeadingEpochs:
+    """The epochs of lowest validation NLL so far, the best one first.
 
-    >>> best = BestEpoch()
-    >>> best.record(5, 101.0), best.record(10, 102.0), best.record(15, 100.0)
-    (True, False, True)
-    >>> best.epoch, best.validations_without_gain
-    (15, 0)
+    >>> leading = LeadingEpochs(kept=2)
+    >>> leading.record(5, 101.0), leading.record(10, 103.0), leading.record(15, 102.0), leading.record(20, 104.0)
+    (True, True, True, False)
+    >>> [found.epoch for found in leading.epochs], leading.validations_without_gain
+    ([5, 15], 3)
     """
 
-    epoch: int = 0
-    nll: float = float("inf")
+    kept: int = 1
+    epochs: list[ValidatedEpoch] = field(default_factory=list)
     validations_without_gain: int = 0
 
+    @property
+    def best(self) -> ValidatedEpoch:
+        """The best epoch; epoch 0 with an infinite NLL before the first validation."""
+        return self.epochs[0] if self.epochs else ValidatedEpoch(math.inf, 0)
+
     def record(self, epoch: int, nll: float) -> bool:
-        """Takes the validation NLL of an epoch and says whether it is the lowest."""
-        if nll < self.nll:
-            self.epoch, self.nll, self.validations_without_gain = epoch, nll, 0
-            return True
-        self.validations_without_gain += 1
-        return False
+        """Takes the validation NLL of an epoch and says whether that epoch is one of the leading ones."""
+        better = nll < self.best.nll
+        self.validations_without_gain = 0 if better else self.validations_without_gain + 1
+        # Of two equal figures the earlier epoch is the better one: tuples compare by NLL, then by epoch.
+        self.epochs = sorted([*self.epochs, ValidatedEpoch(nll, epoch)])[: self.kept]
+        return any(found.epoch == epoch for found in self.epochs)

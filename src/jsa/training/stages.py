@@ -5,7 +5,7 @@ from __future__ import annotations
 from jsa.configuration import TrainConfig
 from jsa.errors import UsageError
 from jsa.estimators import Estimator, PersistentEstimator, Stage
-from jsa.training.selection import BestEpoch
+from jsa.training.selection import LeadingEpochs
 
 
 def check_rows_stay(config: TrainConfig, estimator: type[Estimator], rows_change: bool) -> None:
@@ -17,7 +17,7 @@ def check_rows_stay(config: TrainConfig, estimator: type[Estimator], rows_change
         )
 
 
-def set_stage(config: TrainConfig, estimator: Estimator, epoch: int, best: BestEpoch) -> int | None:
+def set_stage(config: TrainConfig, estimator: Estimator, epoch: int, leading: LeadingEpochs) -> int | None:
     """Puts an estimator with chains into the stage of this epoch; there is no way back to stage I.
 
     Returns:
@@ -26,7 +26,7 @@ def set_stage(config: TrainConfig, estimator: Estimator, epoch: int, best: BestE
     if not isinstance(estimator, PersistentEstimator):
         return None
     patience = config.stages.switch_patience
-    if epoch > config.switch_epoch or (patience is not None and best.validations_without_gain >= patience):
+    if epoch > config.switch_epoch or (patience is not None and leading.validations_without_gain >= patience):
         estimator.stage = Stage.PERSISTENT
     return int(estimator.stage)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,9 +10,12 @@ from torch import Tensor
 from jsa.errors import UsageError
 from jsa.records import from_record, to_record
 from jsa.training.means import Means
-from jsa.training.selection import BestEpoch
+from jsa.training.selection import LeadingEpochs, ValidatedEpoch
 
-PLAIN = ("epoch", "batches", "step", "skipped", "skipped_in_a_row", "seconds", "metrics_bytes", "finished")
+PLAIN = (
+    *("epoch", "batches", "step", "skipped", "skipped_in_a_row"),
+    *("seconds", "training_seconds", "metrics_bytes", "finished"),
+)
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,11 @@ class _Record:
     skipped: int
     skipped_in_a_row: int
     seconds: float
+    training_seconds: float
     metrics_bytes: int
     finished: bool
-    best_epoch: int
-    best_nll: float | None
+    leading_epochs: tuple[int, ...]
+    leading_nlls: tuple[float, ...]
     validations_without_gain: int
     mean_steps: int
     mean_names: tuple[str, ...]
@@ -46,9 +49,10 @@ class Standing:
         skipped: How many batches of the epoch were skipped.
         skipped_in_a_row: How many batches were skipped since the last that was not.
         seconds: How long the training took so far.
+        training_seconds: How much of it went into steps, not into validations.
         metrics_bytes: The length of the metrics without the line of this epoch.
         finished: Whether the last epoch has ended.
-        best: The best epoch.
+        leading: The best epochs.
         means: The figures of the epoch so far.
         ended: The figures of the epoch once it has ended. Its weights and its line of metrics may not be written yet.
     """
@@ -59,9 +63,10 @@ class Standing:
     skipped: int = 0
     skipped_in_a_row: int = 0
     seconds: float = 0.0
+    training_seconds: float = 0.0
     metrics_bytes: int = 0
     finished: bool = False
-    best: BestEpoch = field(default_factory=BestEpoch)
+    leading: LeadingEpochs = field(default_factory=LeadingEpochs)
     means: Means = field(default_factory=Means)
     ended: dict[str, object] | None = None
 
@@ -76,12 +81,12 @@ class Standing:
     def to_notes(self) -> dict[str, object]:
         """What JSON can hold of it; the sums of the means are tensors and stand elsewhere."""
         plain = {name: getattr(self, name) for name in PLAIN}
-        best = self.best
+        leading = self.leading
         record = _Record(
             **plain,
-            best_epoch=best.epoch,
-            best_nll=best.nll if math.isfinite(best.nll) else None,
-            validations_without_gain=best.validations_without_gain,
+            leading_epochs=tuple(found.epoch for found in leading.epochs),
+            leading_nlls=tuple(found.nll for found in leading.epochs),
+            validations_without_gain=leading.validations_without_gain,
             mean_steps=self.means.steps,
             # In the order in which the figures stand in the metrics.
             mean_names=tuple(self.means.sums),
@@ -103,10 +108,12 @@ class Standing:
         record = from_record(_Record, {name: value for name, value in notes.items() if name != "ended"})
         if set(record.mean_names) != set(sums):
             raise UsageError("the figures of its epoch are not all there")
-        nll = math.inf if record.best_nll is None else record.best_nll
+        if len(record.leading_epochs) != len(record.leading_nlls):
+            raise UsageError("its leading epochs and their figures are not equally many")
+        leading = [ValidatedEpoch(*found) for found in zip(record.leading_nlls, record.leading_epochs, strict=True)]
         return cls(
             **{name: getattr(record, name) for name in PLAIN},
-            best=BestEpoch(record.best_epoch, nll, record.validations_without_gain),
+            leading=LeadingEpochs(1, leading, record.validations_without_gain),
             means=Means({name: sums[name] for name in record.mean_names}, record.mean_steps),
             ended=ended,
         )

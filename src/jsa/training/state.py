@@ -20,7 +20,7 @@ from jsa.training.optimiser import optimiser_tensors, restore_optimiser
 from jsa.training.randomness import random_states, restore_random_states
 from jsa.training.standing import Standing
 
-FORMAT = 1
+FORMAT = 2
 CHAINS = "chains"
 
 

@@ -80,10 +80,11 @@ def _resume(given: argparse.Namespace) -> None:
 
 
 def _show(outcome: Outcome) -> None:
-    print(f"best epoch {outcome.best.epoch}, validation NLL {outcome.best.nll:.2f}")
-    print(f"test NLL {outcome.test}")
-    if outcome.test.warning is not None:
-        print(f"note: {outcome.test.warning}")
+    scores = outcome.scores
+    print(f"best epoch {scores.best.epoch}, validation NLL {scores.best.nll:.2f} ({scores.validation_samples} samples)")
+    print(f"test NLL {scores.test}")
+    if scores.test.warning is not None:
+        print(f"note: {scores.test.warning}")
     folder = outcome.folder.path
     print(f"run folder {folder}: samples.png, reconstructions.png, curves.png, best.safetensors, metrics.jsonl")
 
