@@ -180,3 +180,11 @@ def test_exploding_weights_are_never_written(tmp_path: Path) -> None:
         run_small(tmp_path / "run", config, "enumeration")
     for checkpoint in (tmp_path / "run").glob("*.safetensors"):
         assert all(tensor.isfinite().all() for tensor in load_file(checkpoint).values())
+
+
+@pytest.mark.parametrize(("estimator", "states"), [("rloo", 2), ("enumeration", 8)])
+def test_decoder_evaluations_of_the_steps_are_counted_and_no_others(
+    tmp_path: Path, estimator: str, states: int
+) -> None:
+    _, _, watcher = run_small(tmp_path / "run", small_config(epochs=3), estimator)
+    assert [record["decoder_evaluations"] for record in watcher.records] == [100 * states * n for n in (1, 2, 3)]

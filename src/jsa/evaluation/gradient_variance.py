@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from jsa.counting import counting
 from jsa.errors import UsageError
 from jsa.estimators import Enumeration, Estimator, PersistentEstimator, Stage
 from jsa.estimators.weighted import weighted_loss
 from jsa.evaluation.likelihood import Progress
 from jsa.latent import ENUMERATION_LIMIT
-from jsa.model import LatentVariableModel, LayeredJoint
+from jsa.model import LatentVariableModel
 from jsa.samplers import metropolis_independence
 from jsa.types import Batch
 
@@ -114,7 +115,7 @@ def gradient_report(
     if draws < 2 * GROUPS:
         raise UsageError(f"a variance with an interval needs at least {2 * GROUPS} draws, not {draws}")
     groups = parameter_groups(model, batch)
-    with _frozen_estimator(estimator), _counting(model) as counter:
+    with _frozen_estimator(estimator), counting(model) as counter:
         if isinstance(estimator, PersistentEstimator):
             estimator.stage = Stage.PERSISTENT
             # Rows without a chain get one; the others stay where training left them.
@@ -246,26 +247,3 @@ def _frozen_estimator(estimator: Estimator) -> Iterator[None]:
         yield
     finally:
         estimator.train(was_training)
-
-
-@dataclass
-class _Counter:
-    states: int = 0
-
-
-@contextmanager
-def _counting(model: LatentVariableModel) -> Iterator[_Counter]:
-    """Counts the states that pass through the joint density, by whichever of its methods the others call."""
-    counter = _Counter()
-    name = "log_joint_terms" if isinstance(model, LayeredJoint) else "log_joint"
-    original = getattr(model, name)
-
-    def counted(batch: Batch, h: Tensor) -> object:
-        counter.states += h.shape[:-1].numel()
-        return original(batch, h)
-
-    setattr(model, name, counted)
-    try:
-        yield counter
-    finally:
-        delattr(model, name)

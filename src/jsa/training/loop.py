@@ -15,6 +15,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from jsa.cache import frozen_chains
 from jsa.configuration import TrainConfig
+from jsa.counting import Counter, counting
 from jsa.crash import crash_point
 from jsa.data import Dataset, batches_in_epoch, epoch_order
 from jsa.errors import CheckpointError, JsaError, NumericalError
@@ -135,6 +136,7 @@ class _Training:
             self.kept_step = self.state.standing.step
         self.state.standing.leading.kept = config.validation.leading_epochs
         folder.cut_metrics(self.state.standing.metrics_bytes)
+        self.counter = Counter()
         self.seconds_before = self.state.standing.seconds
         self.started = self.kept_at = time.monotonic()
 
@@ -145,7 +147,8 @@ class _Training:
         try:
             while not at.finished:
                 if at.ended is None:
-                    self._make_steps()
+                    with counting(self.model) as self.counter:
+                        self._make_steps()
                     self._end_epoch()
                 self._write_epoch()
         except StopRequestedError:
@@ -164,10 +167,11 @@ class _Training:
         self.rows.train.start_epoch(at.epoch)
         order = epoch_order(len(self.rows.train), self.config.batch_size, self.config.seed, at.epoch, self.config.scan)
         for index in islice(order, at.batches, None):
-            began = time.monotonic()
+            began, self.counter.states = time.monotonic(), 0
             with self._located(at.step + 1):
                 sound = self._try_step(index)
             at.training_seconds += time.monotonic() - began
+            at.decoder_evaluations += self.counter.states
             at.step += 1
             at.batches += 1
             at.skipped_in_a_row = 0 if sound else at.skipped_in_a_row + 1
@@ -227,6 +231,7 @@ class _Training:
             record |= followed
             leads = at.leading.record(at.epoch, result.nll)
             record |= self._frozen_chains()
+        record["decoder_evaluations"] = at.decoder_evaluations
         record["training_seconds"] = round(at.training_seconds, 3)
         record["seconds"] = round(self._seconds(), 3)
         at.ended = record
