@@ -11,8 +11,12 @@ ENVIRONMENT_VARIABLE = "JSA_DATA_DIR"
 
 def default_folder() -> Path:
     """Where fetched files go when the user names no folder: the variable's folder, else the user's data folder."""
-    if named := os.environ.get(ENVIRONMENT_VARIABLE):
-        return Path(named).expanduser()
+    named = os.environ.get(ENVIRONMENT_VARIABLE)
+    return Path(named).expanduser() if named else user_folder()
+
+
+def user_folder() -> Path:
+    """The folder of this program among the user's data."""
     home = os.environ.get("XDG_DATA_HOME")
     return (Path(home) if home else Path.home() / ".local" / "share") / "jsa"
 

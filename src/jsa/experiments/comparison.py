@@ -1,0 +1,168 @@
+"""Our figures beside the paper's: what stands in a cell of a table, and the table as text."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jsa.experiments.methods import Method
+from jsa.experiments.protocol import LEADING_EPOCHS, SAMPLES, SCREENING_SAMPLES
+from jsa.experiments.results import Result, mean_and_deviation
+from jsa.experiments.tables import Column, Published, Table, table
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A cell: the test NLL over seeds, and the paper's.
+
+    Attributes:
+        results: Our results, one for each seed; empty where the cell was not run.
+        published: What the paper reports, none where it has no such cell.
+    """
+
+    results: tuple[Result, ...]
+    published: Published | None
+
+    @property
+    def ours(self) -> tuple[float, float | None] | None:
+        """Mean and standard deviation over seeds, none where the cell was not run."""
+        return mean_and_deviation(result.test.nll for result in self.results) if self.results else None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the paper's: below zero ours is better."""
+        if self.ours is None or self.published is None:
+            return None
+        return self.ours[0] - self.published.nll
+
+    def __str__(self) -> str:
+        paper = "-" if self.published is None else plus_minus(self.published.nll, self.published.deviation)
+        if self.ours is None:
+            return "" if self.published is None else f"not run (paper {paper})"
+        text = plus_minus(*self.ours, digits=2)
+        return text if self.difference is None else f"{text} (paper {paper}, {self.difference:+.2f})"
+
+
+@dataclass(frozen=True)
+class ComparedTable:
+    """A table of the paper with our figures, of one budget and with the same deviations.
+
+    Attributes:
+        table: The table.
+        group: The budget and the deviations, as the folder of the results is called.
+        cells: What stands where, by the names of method and column.
+    """
+
+    table: Table
+    group: str
+    cells: dict[tuple[str, str], Compared]
+
+    @property
+    def title(self) -> str:
+        """A heading that says what the figures are worth."""
+        budget, _, deviations = self.group.partition("+")
+        epochs = next((cell.results[0].config.epochs for cell in self.cells.values() if cell.results), None)
+        marks = [f"{budget} budget" + (f", {epochs} epochs" if epochs else "")]
+        if budget == "short":
+            marks.append("a tenth of the paper's epochs: not comparable with its figures")
+        if deviations:
+            marks.append(f"deviating: {deviations}")
+        return f"{self.table.title} ({'; '.join(marks)})"
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of its results."""
+        return sorted({result.job.seed for cell in self.cells.values() for result in cell.results})
+
+    @property
+    def footnotes(self) -> list[str]:
+        """What has to be known to read it."""
+        found = {cell.results[0].config.validation for cell in self.cells.values() if cell.results}
+        screening, samples, leading = SCREENING_SAMPLES, SAMPLES, LEADING_EPOCHS
+        for validation in found:
+            screening, samples = validation.validation_samples, validation.test_samples
+            leading = validation.leading_epochs
+        seeds = ", ".join(map(str, self.seeds)) or "none yet"
+        return [
+            f"Test NLL in nats by {samples:,} samples at the best validation epoch. Validations every 5 epochs screen "
+            f"with {screening:,} samples; the {leading} leading epochs are scored again on all validation rows with "
+            f"{samples:,} samples, and the best of them is tested. Seeds: {seeds}.",
+            *self.table.footnotes,
+        ]
+
+    def rows(self) -> Iterator[tuple[Method, list[Compared]]]:
+        """The methods with their cells; those of the paper come first."""
+        for method in self.table.methods:
+            yield method, [self.cells[method.name, column.name] for column in self.columns]
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns."""
+        return self.table.columns
+
+
+def compared_tables(results: Iterable[Result]) -> list[ComparedTable]:
+    """The tables that results belong to, one for each budget and set of deviations."""
+    groups: dict[tuple[str, str], dict[tuple[str, str], list[Result]]] = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        job = result.job
+        groups[job.table, job.group.name][job.method, job.column].append(result)
+    return [
+        compared_table(table(name), group, {place: tuple(found) for place, found in cells.items()})
+        for (name, group), cells in sorted(groups.items())
+    ]
+
+
+def compared_table(
+    of: Table, group: str, results: dict[tuple[str, str], tuple[Result, ...]] | None = None
+) -> ComparedTable:
+    """A table with these results, by the names of method and column."""
+    known = results or {}
+    cells = {
+        (cell.method.name, cell.column.name): Compared(
+            known.get((cell.method.name, cell.column.name), ()), cell.published
+        )
+        for cell in of.cells()
+    }
+    return ComparedTable(of, group, cells)
+
+
+def markdown(compared: ComparedTable) -> str:
+    """The table as Markdown, which is also readable on a terminal."""
+    lines = [["method", *(column.label for column in compared.columns)]]
+    rule_at = 0
+    for method, cells in compared.rows():
+        rule_at = rule_at if method.own else len(lines) + 1
+        lines.append([method.label, *map(str, cells)])
+    # Our own methods stand below a rule, which in Markdown is a row of its own.
+    lines.insert(rule_at, ["*ours*", *("" for _ in compared.columns)])
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    text = [
+        "| " + " | ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    ]
+    text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    notes = "\n".join(f"{number}. {note}" for number, note in enumerate(compared.footnotes, 1))
+    return f"## {compared.title}\n\n" + "\n".join(text) + f"\n\n{notes}\n"
+
+
+def write_tables(results: Iterable[Result], folder: Path) -> list[ComparedTable]:
+    """Writes every table that there are results for into the folder of the results."""
+    from jsa.files import write_text
+
+    tables = compared_tables(results)
+    for name in dict.fromkeys(compared.table.name for compared in tables):
+        parts = [markdown(compared) for compared in tables if compared.table.name == name]
+        write_text(folder / f"{name}.md", "\n".join(parts))
+    return tables
+
+
+def plus_minus(mean: float, deviation: float | None, digits: int = 1) -> str:
+    """A figure with its deviation.
+
+    >>> plus_minus(105.5, 0.1), plus_minus(98.234, None, digits=2)
+    ('105.5±0.1', '98.23')
+    """
+    spread = "" if deviation is None else f"±{deviation:.{digits}f}"
+    return f"{mean:.{digits}f}{spread}"

@@ -1,0 +1,183 @@
+"""What has to be run for a table: one job for each cell and seed. Nothing here needs torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast, get_args
+
+from jsa.configuration import TrainConfig
+from jsa.data.folders import user_folder
+from jsa.errors import UsageError, unknown_name
+from jsa.experiments.protocol import Budget, with_epochs, within
+from jsa.experiments.tables import Cell, table
+
+ENVIRONMENT_VARIABLE = "JSA_RUNS"
+
+
+def default_runs() -> Path:
+    """Where run folders are when the user names no place: the variable's folder, else the user's data folder."""
+    named = os.environ.get(ENVIRONMENT_VARIABLE)
+    return Path(named).expanduser() if named else user_folder() / "runs"
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """What is to be other than in the paper. Figures that were made so carry the names of these in every table."""
+
+    data: str | None = None
+    """Another dataset, for instance mnist-static where the published file is not to be had."""
+    epochs: int | None = None
+    """Other epochs; the stage switch comes at the same share of them."""
+    screening_samples: int | None = None
+    """Other importance samples a row at a validation than 100."""
+    samples: int | None = None
+    """Other importance samples a row for every NLL that is reported than 1,000."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, int) and value < 1:
+                raise UsageError(f"{name.replace('_', '-')} is 1 or more, not {value}")
+
+    def applied(self, config: TrainConfig) -> TrainConfig:
+        """The configuration with these deviations."""
+        if self.epochs is not None:
+            config = with_epochs(config, self.epochs)
+        validation = config.validation
+        return replace(
+            config,
+            data=self.data or config.data,
+            validation=replace(
+                validation,
+                validation_samples=self.screening_samples or validation.validation_samples,
+                test_samples=self.samples or validation.test_samples,
+            ),
+        )
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The deviations that were asked for."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    @property
+    def suffix(self) -> str:
+        """What they add to the name of a folder.
+
+        >>> Deviations(data="tables/mine.csv", epochs=3).suffix
+        '+data=mine,epochs=3'
+        """
+        parts = [f"{name.replace('_', '-')}={Path(str(value)).stem}" for name, value in self.given.items()]
+        return f"+{','.join(parts)}" if parts else ""
+
+    @property
+    def flags(self) -> str:
+        """The same as flags of the command.
+
+        >>> Deviations(screening_samples=5).flags
+        ' --screening-samples 5'
+        """
+        return "".join(f" --{name.replace('_', '-')} {value}" for name, value in self.given.items())
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a cell of a table within a budget from a seed."""
+
+    table: str
+    column: str
+    method: str
+    budget: str
+    seed: int
+    deviations: Deviations = field(default_factory=Deviations)
+
+    def __post_init__(self) -> None:
+        if self.budget not in get_args(Budget):
+            raise unknown_name("budget", self.budget, get_args(Budget))
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that the job is for."""
+        return next(
+            cell
+            for cell in table(self.table).cells()
+            if (cell.column.name, cell.method.name) == (self.column, self.method)
+        )
+
+    @property
+    def config(self) -> TrainConfig:
+        """The run."""
+        config = replace(self.cell.config, seed=self.seed)
+        return self.deviations.applied(within(config, cast(Budget, self.budget)))
+
+    @property
+    def group(self) -> Path:
+        """The folder of the results that may stand in one table: the same budget and deviations."""
+        return Path(self.table) / f"{self.budget}{self.deviations.suffix}"
+
+    @property
+    def name(self) -> str:
+        """A name that is unique in its group."""
+        return f"{self.column}-{self.method}-seed{self.seed}"
+
+    @property
+    def command(self) -> str:
+        """How to make this result again."""
+        seeds = f" --first-seed {self.seed}" if self.seed else ""
+        return (
+            f"jsa reproduce {self.table} --columns {self.column} --methods {self.method} --budget {self.budget}"
+            f"{seeds}{self.deviations.flags}"
+        )
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where runs are made and where their results go."""
+
+    runs: Path
+    results: Path
+
+    def run(self, job: Job) -> Path:
+        """The run folder of a job."""
+        return self.runs / job.group / job.name
+
+    def result(self, job: Job) -> Path:
+        """The file with the result of a job."""
+        return self.results / job.group / f"{job.name}.json"
+
+    def log(self, job: Job) -> Path:
+        """What the process of a job said."""
+        return self.runs / job.group / f"{job.name}.log"
+
+
+def plan(
+    names: Sequence[str],
+    budget: str,
+    seeds: Sequence[int],
+    methods: Sequence[str],
+    columns: Sequence[str],
+    deviations: Deviations,
+) -> Iterator[Job]:
+    """The jobs of some tables, those of the first seed before those of the next.
+
+    Args:
+        names: The tables.
+        budget: The budget.
+        seeds: The seeds.
+        methods: Only these methods; all where empty.
+        columns: Only these columns; all where empty.
+        deviations: What is other than in the paper.
+    """
+    cells = [cell for name in names for cell in table(name).cells()]
+    for kind, wanted, known in (
+        ("method", methods, [cell.method.name for cell in cells]),
+        ("column", columns, [cell.column.name for cell in cells]),
+    ):
+        for name in wanted:
+            if name not in known:
+                raise unknown_name(kind, name, list(dict.fromkeys(known)))
+    for seed in seeds:
+        for cell in cells:
+            if (not methods or cell.method.name in methods) and (not columns or cell.column.name in columns):
+                yield Job(cell.table, cell.column.name, cell.method.name, budget, seed, deviations)

@@ -1,0 +1,186 @@
+"""What a finished job leaves for publication: one JSON file, from which tables, figures and the report are made.
+
+Reading results needs no torch.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jsa.configuration import TrainConfig
+from jsa.errors import UsageError
+from jsa.experiments.jobs import Job
+from jsa.files import write_text
+from jsa.records import from_record, read_json, to_record
+
+FORMAT = 1
+DIGITS = 7
+"""Significant digits of the figures of a curve."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """An NLL in nats a row with its errors; the fields are those of ``jsa.evaluation.likelihood.Likelihood``."""
+
+    nll: float
+    row_error: float
+    monte_carlo_error: float
+    upward_bias: float
+    effective_sample_size: float
+    lowest_effective_sample_size: float
+    samples: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Screened:
+    """A leading epoch: its NLL on the validation rows by the samples of a screening, and scored again."""
+
+    epoch: int
+    screened_nll: float
+    rescored: Score
+
+
+@dataclass(frozen=True)
+class Point:
+    """A validation on the way of a run; what a method does not have is none.
+
+    Attributes:
+        epoch: The epoch.
+        training_seconds: Wall-clock time of the steps so far, without validations.
+        decoder_evaluations: States that the steps passed through the joint density so far, each row for itself.
+        valid_nll: By the samples of a screening.
+        train_nll, test_nll: Of the rows that are followed, by as many samples as the test.
+        objective: The mean bound over the epoch.
+        acceptance, chain_age, frozen_share: The health of the chains.
+        stage: The stage of the chains.
+    """
+
+    epoch: int
+    training_seconds: float
+    decoder_evaluations: int
+    valid_nll: float
+    train_nll: float | None = None
+    test_nll: float | None = None
+    objective: float | None = None
+    acceptance: float | None = None
+    chain_age: float | None = None
+    frozen_share: float | None = None
+    stage: int | None = None
+
+
+@dataclass(frozen=True)
+class LogVariance:
+    """The logarithm of a summed variance, with an interval of 95 %."""
+
+    log_variance: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class VariancePoint:
+    """The variance of the gradients at an epoch, given the states of the chains where there are chains."""
+
+    epoch: int
+    theta: LogVariance
+    phi: LogVariance
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The versions of the program and of what it stands on; the fields are those of ``jsa.provenance.Provenance``."""
+
+    jsa: str
+    commit: str | None
+    python: str
+    torch: str
+    numpy: str
+    threads: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a job."""
+
+    job: Job
+    command: str
+    config: TrainConfig
+    versions: tuple[Versions, ...]
+    seconds: float
+    training_seconds: float
+    decoder_evaluations: int
+    best_epoch: int
+    test: Score
+    leading: tuple[Screened, ...]
+    curve: tuple[Point, ...]
+    variance: tuple[VariancePoint, ...] = ()
+
+    @property
+    def valid(self) -> Score:
+        """The score of the best epoch on the validation rows, by as many samples as the test."""
+        return next(found.rescored for found in self.leading if found.epoch == self.best_epoch)
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Writes a result whole or not at all. Where the data was on this machine is nobody's business."""
+    config = replace(result.config, dataset=replace(result.config.dataset, data_dir=None))
+    record = {"format": FORMAT, **to_record(replace(result, config=config))}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, _text(record))
+
+
+def read_result(path: Path) -> Result:
+    """The result in a file, which may be anybody's."""
+    record = read_json(path)
+    if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
+        raise UsageError(f"{path} is no result that this version of jsa reads: make it again")
+    try:
+        result = from_record(Result, record)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+    if result.best_epoch not in {found.epoch for found in result.leading}:
+        raise UsageError(f"{path}: its best epoch {result.best_epoch} is none of its leading ones: make it again")
+    return result
+
+
+def read_results(folder: Path) -> list[Result]:
+    """All results of a folder and of those inside it, in the order of their names."""
+    paths = sorted(path for table in ("table1", "table2", "table3") for path in (folder / table).glob("*/*.json"))
+    return [read_result(path) for path in paths]
+
+
+def significant(record: dict[str, float]) -> dict[str, float]:
+    """The figures with a few significant digits, so that a file of results stays small."""
+    return {name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for name, value in record.items()}
+
+
+def mean_and_deviation(values: Iterable[float]) -> tuple[float, float | None]:
+    """The mean over seeds and, for two or more of them, the standard deviation.
+
+    >>> mean_and_deviation([1.0, 3.0])
+    (2.0, 1.4142135623730951)
+    """
+    known = list(values)
+    mean = sum(known) / len(known)
+    if len(known) < 2:
+        return mean, None
+    return mean, math.sqrt(sum((value - mean) ** 2 for value in known) / (len(known) - 1))
+
+
+def _text(record: dict[str, object]) -> str:
+    """JSON with a line for each field, and one for each item of a list: readable, and short in a comparison."""
+    return "{\n" + ",\n".join(_lines(record)) + "\n}\n"
+
+
+def _lines(record: dict[str, object]) -> Iterator[str]:
+    for name, value in record.items():
+        if isinstance(value, list) and value:
+            items = ",\n".join(f"    {json.dumps(item)}" for item in value)
+            yield f'  "{name}": [\n{items}\n  ]'
+        else:
+            yield f'  "{name}": {json.dumps(value)}'
