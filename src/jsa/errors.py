@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import os
+import sys
+from collections.abc import Callable, Iterable
 
 
 class JsaError(Exception):
@@ -53,3 +55,27 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     near = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? Known are" if near else "known are"
     return UsageError(f"there is no {kind} '{name}': {hint}: {', '.join(choices)}")
+
+
+def guarded(action: Callable[[], int]) -> int:
+    """The exit code of a program: what its action returns, or that of an error, which is said in one sentence."""
+    try:
+        code = action()
+        sys.stdout.flush()
+        return code
+    except JsaError as error:
+        return _said(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _said("stopped", 130)
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. What is left must not be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _said(f"{place}{error.strerror or error}", 1)
+
+
+def _said(sentence: str, code: int) -> int:
+    sys.stderr.write(f"jsa: {sentence}\n")
+    return code

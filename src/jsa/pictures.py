@@ -60,7 +60,9 @@ def contexts_of(rows: Dataset, count: int) -> Tensor | None:
     return rows.batch(torch.arange(min(count, len(rows)))).context
 
 
-def save_grid(path: Path, rows: Tensor, image_shape: tuple[int, int] | None, classes: int = 2) -> None:
+def save_grid(
+    path: Path, rows: Tensor, image_shape: tuple[int, int] | None, classes: int = 2, scale: int = SCALE
+) -> None:
     """Writes rows as a picture: a grid of images, or one line of pixels a row where they are no images."""
     values = rows.detach().cpu().float()
     if classes > 2:
@@ -68,7 +70,7 @@ def save_grid(path: Path, rows: Tensor, image_shape: tuple[int, int] | None, cla
         shades = torch.linspace(0, 1, classes)
         values = values.unflatten(-1, (-1, classes)) @ shades
     picture = values.numpy() if image_shape is None else _grid(values.numpy(), image_shape)
-    picture = np.kron(picture, np.ones((SCALE, SCALE), dtype=picture.dtype))
+    picture = np.kron(picture, np.ones((scale, scale), dtype=picture.dtype))
     from matplotlib import image
 
     with replacing(path) as temporary:

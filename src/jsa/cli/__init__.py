@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 
-from jsa.errors import JsaError, unknown_name
+from jsa.errors import guarded, unknown_name
 
 COMMANDS = {
     "train": "train a model, test it, and leave everything in a run folder",
     "evaluate": "the likelihood of a trained model, with its errors",
     "sample": "draw from a trained model",
     "encode": "the latent codes of a dataset",
+    "reproduce": "the tables and figures of the paper, trained and measured here",
     "variance": "how noisy the gradients of methods are at a trained model",
     "data": "fetch the published data that is not embedded",
     "list": "the datasets, models and estimators",
@@ -22,24 +22,8 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code: 0, 1 for a failure, 2 for a wrong use."""
-    try:
-        code = _run(list(sys.argv[1:] if arguments is None else arguments))
-        sys.stdout.flush()
-        return code
-    except JsaError as error:
-        print(f"jsa: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("jsa: stopped", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # Whoever read the output has seen enough. What is left must not be written at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"jsa: {place}{error.strerror or error}", file=sys.stderr)
-        return 1
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    return guarded(lambda: _run(given))
 
 
 def _run(given: list[str]) -> int:

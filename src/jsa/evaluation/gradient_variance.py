@@ -112,8 +112,7 @@ def gradient_report(
     References:
         Ou and Song, UAI 2020, figure on gradient variance.
     """
-    if draws < 2 * GROUPS:
-        raise UsageError(f"a variance with an interval needs at least {2 * GROUPS} draws, not {draws}")
+    _check_draws(draws)
     groups = parameter_groups(model, batch)
     with _frozen_estimator(estimator), counting(model) as counter:
         if isinstance(estimator, PersistentEstimator):
@@ -132,6 +131,28 @@ def gradient_report(
         noise = math.exp(total[name].log_variance) / draws
         bias[name] = max(0.0, float((mean - reference[name]).square().sum()) - noise)
     return GradientReport(given_state, total, bias, evaluations)
+
+
+def gradient_variance(
+    model: LatentVariableModel,
+    estimator: Estimator,
+    batch: Batch,
+    draws: int = 1000,
+    *,
+    progress: Progress | None = None,
+) -> dict[str, Variance]:
+    """The variance of an estimator's gradient on one batch for theta and phi, in the stage that the estimator is in.
+
+    Args:
+        model: The model, whose parameters stay as they are.
+        estimator: The estimator; chains that persist stay where they stand.
+        batch: The batch.
+        draws: The number of gradients.
+        progress: Called with 1 after each draw.
+    """
+    _check_draws(draws)
+    with _frozen_estimator(estimator):
+        return _variances(model, estimator, batch, parameter_groups(model, batch), draws, 0, progress)[0]
 
 
 def posterior_gradient(
@@ -177,6 +198,11 @@ def parameter_groups(model: LatentVariableModel, batch: Batch) -> dict[str, list
     phi = [parameter for parameter, gradient in zip(parameters, reached, strict=True) if gradient is not None]
     known = {id(parameter) for parameter in phi}
     return {"theta": [parameter for parameter in parameters if id(parameter) not in known], "phi": phi}
+
+
+def _check_draws(draws: int) -> None:
+    if draws < 2 * GROUPS:
+        raise UsageError(f"a variance with an interval needs at least {2 * GROUPS} draws, not {draws}")
 
 
 def _variances(

@@ -35,6 +35,8 @@ class Deviations:
     """Other importance samples a row at a validation than 100."""
     samples: int | None = None
     """Other importance samples a row for every NLL that is reported than 1,000."""
+    draws: int | None = None
+    """Other gradients for each variance of table2 than 1,000."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

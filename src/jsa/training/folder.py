@@ -95,6 +95,15 @@ class RunFolder:
         if not before.endswith(line):
             write_text(self.provenance, before + line)
 
+    def read_provenance(self) -> list[object]:
+        """With what the run was begun and continued, in this order."""
+        if not self.provenance.is_file():
+            return []
+        try:
+            return [json.loads(line) for line in self.provenance.read_text(encoding="utf-8").splitlines()]
+        except ValueError as error:
+            raise CheckpointError(f"{self.provenance} is damaged ({error}): delete it") from error
+
     def leading_epoch(self, epoch: int) -> Path:
         """Where the weights of a leading epoch are, where more than the best one is kept."""
         return self.leading / f"epoch-{epoch}.safetensors"

@@ -13,6 +13,10 @@ from jsa.errors import UsageError
 NAME = "lock"
 
 
+class InUseError(UsageError):
+    """A run folder that another process works in."""
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Holds the lock of a folder, which the system takes back from a process that dies.
@@ -41,7 +45,7 @@ def _acquire(path: Path) -> int:
         except BlockingIOError:
             holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(descriptor)
-            raise UsageError(
+            raise InUseError(
                 f"{path.parent} is in use by process {holder}: wait until it ends, or choose another folder"
             ) from None
         except BaseException:

@@ -102,10 +102,22 @@ class TrainingState:
             check_shapes(self._average, average, path)
             self._average.load_state_dict(average)
         if self._chains is not None:
-            self._chains.stage = Stage.PERSISTENT if notes.get("stage") == int(Stage.PERSISTENT) else Stage.FRESH
+            self._chains.stage = _stage(notes)
             self._chains.cache.restore(_part(tensors, CHAINS))
         restore_random_states(_part(tensors, "random"), self._device)
         self.standing = standing
+
+
+def load_learner(path: Path, learner: Learner) -> None:
+    """Takes the weights, the chains and their stage from a state file and nothing else of it, to look at them."""
+    tensors, notes = load_tensors(path)
+    check_format(path, notes, FORMAT)
+    weights = _part(tensors, "learner")
+    check_shapes(learner, weights, path)
+    learner.load_state_dict(weights)
+    if isinstance(learner.estimator, PersistentEstimator):
+        learner.estimator.stage = _stage(notes)
+        learner.estimator.cache.restore(_part(tensors, CHAINS))
 
 
 def read_chains(path: Path) -> dict[str, Tensor]:
@@ -113,6 +125,10 @@ def read_chains(path: Path) -> dict[str, Tensor]:
     tensors, notes = load_tensors(path)
     check_format(path, notes, FORMAT)
     return _part(tensors, CHAINS)
+
+
+def _stage(notes: Mapping[str, object]) -> Stage:
+    return Stage.PERSISTENT if notes.get("stage") == int(Stage.PERSISTENT) else Stage.FRESH
 
 
 def _part(tensors: Mapping[str, Tensor], part: str, device: torch.device | None = None) -> dict[str, Tensor]:

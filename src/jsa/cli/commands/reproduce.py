@@ -1,0 +1,114 @@
+"""``jsa reproduce``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from jsa.cli.arguments import parse
+from jsa.errors import JsaError, UsageError
+from jsa.experiments.comparison import markdown, write_tables
+from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
+from jsa.experiments.results import read_results
+from jsa.experiments.tables import TABLES
+
+
+@dataclass(frozen=True)
+class ReproduceArguments:
+    """Train what is missing for the paper's tables, and write them with our figures beside the paper's.
+
+    What is done is reused, and what was interrupted is continued: the same command again goes on.
+    """
+
+    what: Annotated[Literal["table1", "table2", "table3", "figures", "all"], tyro.conf.Positional]
+    """Which table; figures draws from the results that are there and trains nothing; all is everything."""
+    budget: Literal["paper", "short"] = "short"
+    """The paper's epochs, or a tenth of them, which is marked in every table."""
+    seeds: int = 1
+    """Seeds for each cell; with several, a cell has their mean and standard deviation."""
+    first_seed: int = 0
+    """The first of the seeds."""
+    methods: tuple[str, ...] = ()
+    """Only these methods."""
+    columns: tuple[str, ...] = ()
+    """Only these columns: the models of table1, the particles n5, n10, ... of table3."""
+    jobs: int | None = None
+    """Runs at once, each with one thread; as many as there are processors where not given."""
+    runs: Path | None = None
+    """Where the run folders are; JSA_RUNS or the user's data folder where not given."""
+    results: Path = Path("results")
+    """Where the results are, one file for each run."""
+    dry_run: bool = False
+    """Only show what would be run."""
+    deviations: Deviations = field(default_factory=Deviations)
+
+    def __post_init__(self) -> None:
+        for name, lowest in (("seeds", 1), ("jobs", 1), ("first_seed", 0)):
+            value = getattr(self, name)
+            if value is not None and value < lowest:
+                raise UsageError(f"{name.replace('_', '-')} is {lowest} or more, not {value}")
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Does what the arguments say."""
+    parsed = parse(ReproduceArguments, "reproduce", arguments)
+    places = Places(parsed.runs or default_runs(), parsed.results)
+    if parsed.what != "figures":
+        names = list(TABLES) if parsed.what == "all" else [parsed.what]
+        seeds = range(parsed.first_seed, parsed.first_seed + parsed.seeds)
+        jobs = list(plan(names, parsed.budget, seeds, parsed.methods, parsed.columns, parsed.deviations))
+        missing = [job for job in jobs if not places.result(job).is_file()]
+        print(f"{len(jobs)} runs, {len(jobs) - len(missing)} of them done; run folders in {places.runs}")
+        if parsed.dry_run:
+            _show(missing, places)
+            return
+        failed = _train(missing, places, parsed.jobs or os.cpu_count() or 1)
+        _write_tables(places, {job.table for job in jobs})
+        if failed:
+            raise JsaError(f"{len(failed)} of {len(missing)} runs failed; the same command continues them")
+    if parsed.what in ("figures", "all"):
+        from jsa.experiments.figures import draw_figures
+
+        for path in draw_figures(read_results(places.results), places.results / "figures"):
+            print(path)
+
+
+def _show(jobs: Sequence[Job], places: Places) -> None:
+    from jsa.experiments.display import epochs_done
+
+    for job in jobs:
+        epoch, _ = epochs_done(job, places)
+        standing = f"to be continued at epoch {epoch} of {job.config.epochs}" if epoch else "to be begun"
+        print(f"{job.group}/{job.name}: {standing}")
+
+
+def _train(jobs: Sequence[Job], places: Places, at_once: int) -> dict[Job, str]:
+    if not jobs:
+        return {}
+    from jsa.experiments.data import check_data
+    from jsa.experiments.display import display
+    from jsa.experiments.workers import run_jobs
+    from jsa.training.signals import StopRequest
+
+    check_data(jobs)
+    stop = StopRequest()
+    shown = display(jobs, places, at_once)
+    try:
+        with stop.listening():
+            return run_jobs(jobs, places, at_once, shown, stop)
+    finally:
+        shown.close()
+
+
+def _write_tables(places: Places, wanted: set[str]) -> None:
+    for compared in write_tables(read_results(places.results), places.results):
+        if compared.table.name in wanted:
+            print(f"\n{markdown(compared)}")
+    for name in sorted(wanted):
+        if (places.results / f"{name}.md").is_file():
+            print(places.results / f"{name}.md")

@@ -1,0 +1,58 @@
+"""The figures are drawn from results alone."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import image
+
+from jsa.errors import UsageError
+from jsa.experiments.figures import draw_figures, over_seeds
+from jsa.experiments.styles import STYLES
+from jsa.experiments.tables import TABLES
+from small_results import result
+
+
+def test_every_method_has_its_own_look() -> None:
+    for found in TABLES.values():
+        looks = [STYLES[method.name] for method in found.methods]
+        assert len(set(looks)) == len(looks)
+
+
+def test_each_column_with_curves_becomes_a_figure(tmp_path: Path) -> None:
+    results = [
+        *(result("linear", method, nll=105 + place) for place, method in enumerate(("jsa", "rws", "vimco"))),
+        *(result("categorical", method, table="table2", nll=80) for method in ("jsa", "arsm")),
+    ]
+    paths = [path.name for path in draw_figures(results, tmp_path)]
+    names = ["nll-linear-short", "nll-categorical-short", "variance-categorical-short"]
+    assert paths == [f"{name}.{kind}" for name in names for kind in ("pdf", "png")]
+    for path in tmp_path.glob("*.png"):
+        picture = image.imread(path)
+        assert picture.shape[1] == 1400
+        # Something is drawn in JSA's own colour.
+        vermillion = np.abs(picture[..., :3] - np.array([0xD5, 0x5E, 0x00]) / 255).max(-1) < 0.02
+        assert vermillion.sum() > 200
+
+
+def test_the_same_results_give_the_same_file(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        list(draw_figures([result()], tmp_path / name))
+    assert (tmp_path / "one" / "nll-linear-short.pdf").read_bytes() == (
+        tmp_path / "two" / "nll-linear-short.pdf"
+    ).read_bytes()
+
+
+def test_seeds_become_one_curve() -> None:
+    curve = over_seeds([result(nll=100.0), result(nll=102.0, seed=1)], attrgetter("epoch"), attrgetter("test_nll"))
+    assert curve.x == list(range(5, 101, 5))
+    assert curve.mean[-1] == pytest.approx(101.0, abs=0.01)
+    assert curve.deviation[-1] == pytest.approx(2**0.5)
+
+
+def test_nothing_to_draw_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there are no results to draw"):
+        list(draw_figures([], tmp_path))

@@ -1,0 +1,171 @@
+"""``jsa reproduce`` on a small setting: kills of a job and of the command change nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jsa.cli import main
+
+SMALL = ["--epochs", "6", "--screening-samples", "5", "--samples", "20", "--draws", "20", "--columns", "categorical"]
+METHODS = ["--methods", "jsa", "rloo"]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "tiny.csv"
+    random = np.random.default_rng(0)
+    blocks = random.integers(0, 2, (500, 4)).repeat(4, axis=1) ^ (random.random((500, 16)) < 0.05)
+    np.savetxt(path, blocks, fmt="%d", delimiter=",")
+    return path
+
+
+def flags(table: Path, folder: Path) -> list[str]:
+    places = ["--runs", str(folder / "runs"), "--results", str(folder / "results")]
+    return ["reproduce", "table2", "--data", str(table), *SMALL, *METHODS, *places]
+
+
+@pytest.fixture(scope="module")
+def whole(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results without any kill."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert main(flags(table, folder)) == 0
+    return folder
+
+
+def timeless(folder: Path) -> dict[str, object]:
+    """The results but for the time that they took."""
+    found = {}
+    for path in sorted((folder / "results").glob("table2/*/*.json")):
+        text = re.sub(r'"(training_)?seconds": [0-9.e-]+', '"seconds": 0', path.read_text())
+        found[path.name] = json.loads(text)
+    return found
+
+
+def begun(table: Path, folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "jsa", *flags(table, folder)], stderr=subprocess.PIPE)
+
+
+def workers(folder: Path) -> list[int]:
+    """The living processes that hold a run folder; one that was killed leaves its lock behind."""
+    found = (path.read_text().strip() for path in (folder / "runs").glob("*/*/*/lock"))
+    return [int(number) for number in found if number and Path("/proc", number).exists()]
+
+
+def until(condition: object, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.02)
+
+
+def metrics(folder: Path) -> Iterator[Path]:
+    return (folder / "runs").glob("*/*/*/metrics.jsonl")
+
+
+def test_it_leaves_results_and_a_table(whole: Path) -> None:
+    results = timeless(whole)
+    assert list(results) == ["categorical-jsa-seed0.json", "categorical-rloo-seed0.json"]
+    for result in results.values():
+        assert [point["epoch"] for point in result["curve"]] == [5, 6]
+        assert len(result["variance"]) == 6
+        assert result["decoder_evaluations"] > 0
+    table = (whole / "results" / "table2.md").read_text()
+    assert "deviating: data=tiny,epochs=6" in table
+    assert len(list((whole / "results").glob("table2/*/*.png"))) == 2
+
+
+def test_a_second_call_reuses_everything(
+    table: Path, whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "Popen", None)
+    assert main(flags(table, whole)) == 0
+    assert "2 runs, 2 of them done" in capsys.readouterr().out
+
+
+def test_a_killed_job_and_a_killed_command_are_continued(table: Path, whole: Path, tmp_path: Path) -> None:
+    process = begun(table, tmp_path)
+    until(lambda: any(path.stat().st_size > 100 for path in metrics(tmp_path)) and workers(tmp_path))
+    os.kill(workers(tmp_path)[0], signal.SIGKILL)
+    time.sleep(0.7)
+    process.kill()
+    process.communicate()
+    # The processes of its jobs end by themselves.
+    until(lambda: not workers(tmp_path))
+    assert main(flags(table, tmp_path)) == 0
+    assert timeless(tmp_path) == timeless(whole)
+
+
+def test_a_stopped_command_says_how_to_go_on(table: Path, tmp_path: Path, whole: Path) -> None:
+    process = begun(table, tmp_path)
+    until(lambda: any(metrics(tmp_path)))
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert said.splitlines()[-1] == (
+        "jsa: stopped with every run at a checkpoint by SIGTERM; continue with: the same command"
+    )
+    assert workers(tmp_path) == []
+    assert main(flags(table, tmp_path)) == 0
+    assert timeless(tmp_path) == timeless(whole)
+
+
+def test_a_run_with_other_settings_is_no_cell_of_the_table(
+    table: Path, whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for path in (whole / "runs").glob("*/*/*/config.json"):
+        target = tmp_path / path.relative_to(whole)
+        target.parent.mkdir(parents=True)
+        target.write_text(path.read_text().replace('"batch_size": 200', '"batch_size": 100'))
+    assert main(flags(table, tmp_path)) == 1
+    said = capfd.readouterr().err
+    assert "was made with other settings than this job has: move it away" in said
+    assert "2 of 2 runs failed; the same command continues them" in said
+
+
+def test_a_dry_run_begins_nothing(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*flags(table, tmp_path), "--dry-run"]) == 0
+    assert "categorical-jsa-seed0: to be begun" in capsys.readouterr().out
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["table1", "--methods", "jas"], "there is no method 'jas'"),
+        (["table1", "--seeds", "0"], "seeds is 1 or more, not 0"),
+        (["table1", "--epochs", "0"], "epochs is 1 or more, not 0"),
+        (["table1", "--data", "nowhere.csv"], "nowhere.csv"),
+        (["figures", "--results", "nowhere"], "there are no results to draw"),
+    ],
+)
+def test_wrong_arguments_get_one_sentence(
+    arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(["reproduce", *arguments, "--runs", str(tmp_path / "runs")])
+    except SystemExit as ended:
+        code = ended.code
+    assert code in (1, 2)
+    shown = capsys.readouterr().err
+    assert sentence in shown
+    assert "Traceback" not in shown
+    assert not (tmp_path / "runs").exists()
+
+
+def test_missing_published_data_has_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JSA_DATA_DIR", str(tmp_path))
+    assert main(["reproduce", "table1", "--runs", str(tmp_path / "runs")]) == 1
+    assert "--data mnist-static" in capsys.readouterr().err

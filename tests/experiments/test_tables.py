@@ -1,0 +1,144 @@
+"""The cells of the tables are the paper's settings, and their text says what they are worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jsa.errors import UsageError
+from jsa.estimators.build import check_options
+from jsa.experiments.comparison import compared_tables, markdown, write_tables
+from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
+from jsa.experiments.tables import TABLES, table
+from small_results import result
+
+PAPER = {
+    "table1": {
+        "REINFORCE": ("170.1", "114.1", "159.2"),
+        "RWS": ("108.0±0.3", "99.2±0.2", "96.5±0.2"),
+        "NVIL": ("113.1", "102.2", "99.8"),
+        "Concrete": ("107.2", "99.6", "95.6"),
+        "REBAR": ("107.7", "100.5", "95.5"),
+        "VIMCO": ("107.5±0.3", "100.6±0.3", "95.8±0.1"),
+        "ARM": ("107.2±0.1", "98.4±0.3", "96.7±0.3"),
+        "JSA": ("105.5±0.1", "98.2±0.4", "95.3±0.1"),
+    },
+    "table2": {"VIMCO": ("79.3±0.5",), "ST Gumbel-S.": ("82.8±0.2",), "ARSM": ("78.7±0.2",), "JSA": ("75.3±0.3",)},
+    "table3": {
+        "RWS": ("46.2±0.4", "44.7±0.1", "43.8±0.1", "43.2±0.1", "42.8±0.0"),
+        "VIMCO": ("46.3±0.1", "46.2±0.2", "46.2±0.2", "46.1±0.2", "46.0±0.1"),
+        "JSA": ("45.2±0.4", "44.2±0.1", "43.2±0.2", "42.9±0.1", "42.6±0.1"),
+    },
+}
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_published_figures_are_the_paper_s(name: str) -> None:
+    found = {
+        method.label: tuple(
+            str(figure.nll) + ("" if figure.deviation is None else f"±{figure.deviation}")
+            for column in table(name).columns
+            if (figure := column.published.get(method.label))
+        )
+        for method in table(name).methods
+        if method.label == method.published_as
+    }
+    assert found == PAPER[name]
+
+
+def test_every_cell_is_the_paper_s_setting() -> None:
+    expected = {"table1": (1_000, 600, 50), "table2": (500, 300, 200), "table3": (200, 60, 100)}
+    for found in TABLES.values():
+        for cell in found.cells():
+            config = cell.config
+            assert (config.epochs, config.switch_epoch, config.batch_size) == expected[found.name]
+            assert (config.optimisation.optimiser, config.optimisation.learning_rate) == ("adam", 3e-4)
+            assert (config.validation.validate_every, config.validation.test_samples) == (5, 1_000)
+            assert config.machine.threads == 1
+            check_options(config.estimator, config.method.given)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "particles"), [("table1", "linear", 2), ("table2", "categorical", 20), ("table3", "n80", 80)]
+)
+def test_particles_are_those_of_the_column(name: str, column: str, particles: int) -> None:
+    given = {
+        cell.method.name: cell.config.method.particles
+        for cell in table(name).cells()
+        if cell.column.name == column and cell.method.particles
+    }
+    assert set(given.values()) == {particles}
+    assert "jsa" in given
+
+
+def test_a_short_budget_has_a_tenth_of_everything() -> None:
+    config = Job("table2", "categorical", "jsa", "short", 3).config
+    assert (config.epochs, config.switch_epoch, config.machine.snapshot_every, config.seed) == (50, 30, 5, 3)
+
+
+def test_deviations_are_seen_in_every_name() -> None:
+    deviations = Deviations(data="mnist-static", epochs=4, samples=30)
+    job = Job("table1", "linear", "jsa", "short", 1, deviations)
+    assert job.config.data == "mnist-static"
+    assert (job.config.epochs, job.config.switch_epoch, job.config.validation.test_samples) == (4, 2, 30)
+    assert str(job.group) == "table1/short+data=mnist-static,epochs=4,samples=30"
+    assert job.command == (
+        "jsa reproduce table1 --columns linear --methods jsa --budget short --first-seed 1 --data mnist-static "
+        "--epochs 4 --samples 30"
+    )
+
+
+def test_a_plan_takes_what_was_asked_for() -> None:
+    jobs = list(plan(["table1", "table3"], "paper", [0, 1], ["jsa"], ["linear", "n5"], Deviations()))
+    assert [(job.table, job.column, job.seed) for job in jobs] == [
+        ("table1", "linear", 0),
+        ("table3", "n5", 0),
+        ("table1", "linear", 1),
+        ("table3", "n5", 1),
+    ]
+    with pytest.raises(UsageError, match="there is no method 'jas': did you mean 'jsa'"):
+        list(plan(["table1"], "paper", [0], ["jas"], [], Deviations()))
+    with pytest.raises(UsageError, match="there is no column 'n5'"):
+        list(plan(["table1"], "paper", [0], [], ["n5"], Deviations()))
+
+
+def test_the_default_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JSA_RUNS", str(tmp_path))
+    assert default_runs() == tmp_path
+    monkeypatch.delenv("JSA_RUNS")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_runs() == tmp_path / "jsa" / "runs"
+    job = Job("table1", "linear", "jsa", "short", 0)
+    assert Places(Path("runs"), Path("results")).result(job) == Path("results/table1/short/linear-jsa-seed0.json")
+
+
+def test_a_table_has_both_figures_and_the_difference() -> None:
+    ours = result(method="hybrid", nll=104.0, budget="paper")
+    (compared,) = compared_tables([result(nll=106.0, budget="paper"), ours])
+    lines = markdown(compared).splitlines()
+    rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("|")}
+    assert "| 106.00 (paper 105.5±0.1, +0.50)" in rows["JSA"]
+    assert "not run (paper 98.2±0.4)" in rows["JSA"]
+    assert "| 104.00 " in rows["Hybrid"]
+    # Ours stand below the rule.
+    assert list(rows).index("*ours*") + 1 == list(rows).index("JSA-Rao-Blackwell")
+    assert "paper budget, 1000 epochs" in lines[0]
+    assert "tenth" not in lines[0]
+
+
+def test_seeds_become_mean_and_deviation() -> None:
+    (compared,) = compared_tables([result(nll=105.0), result(nll=107.0, seed=1)])
+    assert str(compared.cells["jsa", "linear"]) == "106.00±1.41 (paper 105.5±0.1, +0.50)"
+    assert "Seeds: 0, 1" in markdown(compared)
+
+
+def test_budgets_and_deviations_are_never_mixed(tmp_path: Path) -> None:
+    results = [result(nll=100.0), result(nll=101.0, budget="paper"), result(nll=102.0, samples=50)]
+    tables = write_tables(results, tmp_path)
+    assert sorted(str(one.cells["jsa", "linear"].results[0].test.nll) for one in tables) == ["100.0", "101.0", "102.0"]
+    text = (tmp_path / "table1.md").read_text()
+    assert text.count("## ") == 3
+    assert "a tenth of the paper's epochs" in text
+    assert "deviating: samples=50" in text
+    assert "screen with 100 samples; the 3 leading epochs" in text
