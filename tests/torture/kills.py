@@ -46,6 +46,11 @@ class Kill:
     again: tuple[float, ...] = ()
     seconds: float = 0.0
 
+    @property
+    def when(self) -> str:
+        """The place or the moment in a few words."""
+        return self.place or f"after {self.moment:.0%} of the time"
+
 
 @dataclass
 class Line:
@@ -81,8 +86,8 @@ class Torture:
             raise RuntimeError(f"the unharmed run failed: {(folder / 'output.txt').read_text()}")
         self.seconds = time.monotonic() - started
 
-    def suffer(self, kill: Kill, line: Line) -> bool:
-        """Kills a run, continues it to its end and compares; says whether it was killed at all."""
+    def suffer(self, kill: Kill, line: Line) -> str:
+        """Kills a run, continues it to its end and compares; says in a word or two what came of it."""
         path = self.folder / "killed"
         shutil.rmtree(path, ignore_errors=True)
         after = kill.moment * self.seconds if not kill.place else None
@@ -90,7 +95,7 @@ class Torture:
         if code != -signal.SIGKILL:
             if kill.place:
                 line.missed.append(kill.place)
-            return False
+            return "never passed" if kill.place else "ended before"
         line.kills += 1
         moments = [share * self.seconds for share in kill.again]
         for attempt in range(RESUMES):
@@ -103,12 +108,12 @@ class Torture:
             if code != -signal.SIGKILL:
                 line.lost += 1
                 line.examples.append(f"{kill}: {(self.folder / 'output.txt').read_text().splitlines()[-1:]}")
-                return True
+                return "lost"
         found = differences(self.whole, path)
         if found:
             line.different += 1
             line.examples.append(f"{kill}: {', '.join(found[:5])}")
-        return True
+        return "different" if found else "the same"
 
     def _new(self, path: Path, seconds: float) -> list[str]:
         arguments = ["train", "--data", str(self.table), *self.flags, "--checkpoint-seconds", str(seconds)]

@@ -18,7 +18,11 @@ def test_killed_runs_end_as_if_they_had_been_left_in_peace() -> None:
     arguments = [sys.executable, "-m", "torture", "--few"]
     finished = subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    figures = [line.split()[-3:] for line in finished.stdout.splitlines()[1:]]
+    lines = finished.stdout.splitlines()
+    judged, table = lines[:6], lines[7:]
+    assert [line.split()[0] for line in judged] == [f"{number}/6" for number in range(1, 7)]
+    assert all(line.endswith(" -> the same") for line in judged)
+    figures = [line.split()[-3:] for line in table]
     assert [int(kills) for kills, _, _ in figures] == [2, 1, 1, 2], finished.stdout
     assert all(figure[1:] == ["0", "0"] for figure in figures)
 
