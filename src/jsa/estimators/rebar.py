@@ -34,9 +34,11 @@ from jsa.types import Batch, Estimate
 
 @dataclass(frozen=True)
 class HardDraw:
-    """States from q with what drew them.
+    """States from q for some rows, with what drew them.
 
     Attributes:
+        model: The model whose q it is.
+        batch: The rows x.
         posterior: q(h | x).
         noise: The uniforms that drew the states, one for each number of the state vector.
         second_noise: As many uniforms for the noise that is drawn anew given the states.
@@ -45,12 +47,18 @@ class HardDraw:
         log_inference: The log-probability of each layer's state, without gradient.
     """
 
+    model: LatentVariableModel
+    batch: Batch
     posterior: LayeredPosterior
     noise: Float[Tensor, "samples batch width"]
     second_noise: Float[Tensor, "samples batch width"]
     h: Float[Tensor, "samples batch width"]
     distributions: list[Discrete]
     log_inference: list[Float[Tensor, "samples batch"]]
+
+    def ancestors(self, number: int) -> Float[Tensor, "samples batch ancestors"]:
+        """The states of the layers before this one."""
+        return self.h[..., : self.posterior.latent.slices[number].start]
 
 
 class Rebar(Estimator):
@@ -101,7 +109,7 @@ class Rebar(Estimator):
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Draws, forms the gradient by the logits, and hands it to phi and its variance to the control variate."""
-        draw = _hard_draw(relaxable_posterior(model, batch, self.name), self.particles)
+        draw = _hard_draw(model, batch, relaxable_posterior(model, batch, self.name), self.particles)
         joint = log_joint(model, batch, draw.h)
         inference = torch.stack(draw.log_inference).sum(0)
         signal = joint.detach() - inference
@@ -110,7 +118,7 @@ class Rebar(Estimator):
         gain = joint.mean()
         squared_norm = torch.zeros_like(gain)
         for number, distribution in enumerate(draw.distributions):
-            gradient = self._logit_gradient(model, batch, draw, number, signal, differentiable=bool(learned))
+            gradient = self._logit_gradient(draw, number, signal, differentiable=bool(learned))
             # This alone goes to phi. The graph in which the gradient was formed ends here for theta and phi.
             gain = gain + (gradient.detach() * distribution.logits).sum(-1).mean()
             squared_norm = squared_norm + gradient.square().sum(-1).mean()
@@ -124,14 +132,7 @@ class Rebar(Estimator):
 
     @torch.enable_grad()
     def _logit_gradient(
-        self,
-        model: LatentVariableModel,
-        batch: Batch,
-        draw: HardDraw,
-        number: int,
-        signal: Float[Tensor, "samples batch"],
-        *,
-        differentiable: bool,
+        self, draw: HardDraw, number: int, signal: Float[Tensor, "samples batch"], *, differentiable: bool
     ) -> Float[Tensor, "samples batch layer"]:
         """The gradient by the logits of a layer, differentiable in the control variate's parameters if so asked."""
         where = draw.posterior.latent.slices[number]
@@ -140,7 +141,7 @@ class Rebar(Estimator):
         distribution = discrete(factorised(draw.distributions[number].layer, logits))
         z = perturbed(distribution, draw.noise[..., where])
         again = self._perturbed_again(distribution, state, draw.second_noise[..., where])
-        control = self._control(model, batch, draw, number, torch.stack([z, again]))
+        control = self._control(draw, number, torch.stack([z, again]))
         (pathwise,) = torch.autograd.grad((control[0] - control[1]).sum(), logits, create_graph=differentiable)
         score = state - distribution.mean.detach()
         return (signal - control[1]).unsqueeze(-1) * score + pathwise
@@ -150,12 +151,7 @@ class Rebar(Estimator):
         return conditionally_perturbed(distribution, state, uniforms)
 
     def _control(
-        self,
-        model: LatentVariableModel,
-        batch: Batch,
-        draw: HardDraw,
-        number: int,
-        z: Float[Tensor, "pair samples batch layer"],
+        self, draw: HardDraw, number: int, z: Float[Tensor, "pair samples batch layer"]
     ) -> Float[Tensor, "pair samples batch"]:
         """eta f_i(sigma(z / tau)), as a function of z alone.
 
@@ -166,8 +162,7 @@ class Rebar(Estimator):
         temperature = self.log_temperature[number].exp()
         own = draw.distributions[number]
         value = relaxed(own.layer, z, temperature)
-        ancestors = draw.h[..., : posterior.latent.slices[number].start]
-        state = torch.cat([ancestors.expand(*z.shape[:-1], -1), value], dim=-1)
+        state = torch.cat([draw.ancestors(number).expand(*z.shape[:-1], -1), value], dim=-1)
         inference = torch.stack([*draw.log_inference[:number], torch.zeros_like(z[0, ..., 0])]).sum(0)
         inference = inference + own.log_prob(value)
         if number + 1 < len(posterior.latent.layers):
@@ -176,10 +171,10 @@ class Rebar(Estimator):
             for descendant in relaxed_descendants(posterior, state, number + 1, fresh, temperature):
                 inference = inference + descendant.distribution.log_prob(descendant.value)
                 state = torch.cat([state, descendant.value], dim=-1)
-        return self.log_scale[number].exp() * (log_joint(model, batch, state) - inference)
+        return self.log_scale[number].exp() * (log_joint(draw.model, draw.batch, state) - inference)
 
 
-def _hard_draw(posterior: LayeredPosterior, samples: int) -> HardDraw:
+def _hard_draw(model: LatentVariableModel, batch: Batch, posterior: LayeredPosterior, samples: int) -> HardDraw:
     noise = uniforms_for(posterior, samples)
     state = noise[..., :0]
     distributions, log_inference = [], []
@@ -189,7 +184,8 @@ def _hard_draw(posterior: LayeredPosterior, samples: int) -> HardDraw:
         state = torch.cat([state, value], dim=-1)
         distributions.append(distribution)
         log_inference.append(distribution.log_prob(value).detach())
-    return HardDraw(posterior, noise, uniforms_for(posterior, samples), state, distributions, log_inference)
+    second_noise = uniforms_for(posterior, samples)
+    return HardDraw(model, batch, posterior, noise, second_noise, state, distributions, log_inference)
 
 
 def _descending(quantity: Tensor, parameters: Sequence[nn.Parameter]) -> Float[Tensor, ""]:

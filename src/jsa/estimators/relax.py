@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from jsa.estimators.base import Description
 from jsa.estimators.rebar import HardDraw, Rebar
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel
-from jsa.types import Batch
 
 
 class Relax(Rebar):
@@ -59,19 +57,14 @@ class Relax(Rebar):
         self.networks = nn.ModuleList(_network(inputs + where.stop, hidden) for where in latent.slices)
 
     def _control(
-        self,
-        model: LatentVariableModel,
-        batch: Batch,
-        draw: HardDraw,
-        number: int,
-        z: Float[Tensor, "pair samples batch layer"],
+        self, draw: HardDraw, number: int, z: Float[Tensor, "pair samples batch layer"]
     ) -> Float[Tensor, "pair samples batch"]:
         """The scaled relaxed objective and the network's value."""
+        batch, ancestors = draw.batch, draw.ancestors(number)
         known = batch.x if batch.context is None else torch.cat([batch.x, batch.context], dim=-1)
-        ancestors = draw.h[..., : draw.posterior.latent.slices[number].start]
         given = torch.cat([known.expand(*ancestors.shape[:-1], -1), ancestors], dim=-1)
         value: Tensor = self.networks[number](torch.cat([given.expand(*z.shape[:-1], -1), z], dim=-1))
-        return super()._control(model, batch, draw, number, z) + value.squeeze(-1)
+        return super()._control(draw, number, z) + value.squeeze(-1)
 
 
 def _network(inputs: int, hidden: int) -> nn.Sequential:
