@@ -194,5 +194,6 @@ def _timeless(notes: Mapping[str, object]) -> dict[str, object]:
     return {
         name: _timeless(value) if isinstance(value, Mapping) else value
         for name, value in notes.items()
-        if name not in ("seconds", "training_seconds", "metrics_bytes", "machine.checkpoint_seconds")
+        if name
+        not in ("seconds", "training_seconds", "processor_seconds", "metrics_bytes", "machine.checkpoint_seconds")
     }

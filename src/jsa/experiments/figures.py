@@ -87,13 +87,16 @@ def over_seeds(
 
 
 def _likelihoods(compared: ComparedTable, column: Column, methods: Sequence[tuple[Method, Sequence[Result]]]) -> Figure:
-    """Training and test NLL against epochs and against the time of the steps."""
+    """Training and test NLL against epochs and against the time of the steps.
+
+    A run has one thread, so that its processor time is the wall-clock time that it takes on a core of its own.
+    """
     figure, axes = _panels()
-    longest = max(run.training_seconds for _, runs in methods for run in runs)
+    longest = max(run.processor_seconds for _, runs in methods for run in runs)
     scale, unit = (3600.0, "hours") if longest > 7200 else (60.0, "minutes") if longest > 120 else (1.0, "seconds")
     places: list[tuple[str, Callable[[Point], float]]] = [
         ("training epochs", attrgetter("epoch")),
-        (f"training time, one thread [{unit}]", lambda point: point.training_seconds / scale),
+        (f"training time on a free core [{unit}]", lambda point: point.processor_seconds / scale),
     ]
     lowest, shown = float("inf"), 0.0
     for axis, (label, place) in zip(axes, places, strict=True):

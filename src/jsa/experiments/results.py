@@ -52,6 +52,7 @@ class Point:
     Attributes:
         epoch: The epoch.
         training_seconds: Wall-clock time of the steps so far, without validations.
+        processor_seconds: Their processor time, which other work on the machine does not lengthen.
         decoder_evaluations: States that the steps passed through the joint density so far, each row for itself.
         valid_nll: By the samples of a screening.
         train_nll, test_nll: Of the rows that are followed, by as many samples as the test.
@@ -62,6 +63,7 @@ class Point:
 
     epoch: int
     training_seconds: float
+    processor_seconds: float
     decoder_evaluations: int
     valid_nll: float
     train_nll: float | None = None
@@ -113,6 +115,7 @@ class Result:
     versions: tuple[Versions, ...]
     seconds: float
     training_seconds: float
+    processor_seconds: float
     decoder_evaluations: int
     best_epoch: int
     test: Score

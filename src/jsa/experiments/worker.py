@@ -95,6 +95,7 @@ def _result(job: Job, folder: RunFolder, outcome: Outcome, variance: Sequence[Va
         versions=tuple(from_record(Versions, record) for record in folder.read_provenance()),
         seconds=last["seconds"],
         training_seconds=last["training_seconds"],
+        processor_seconds=last["processor_seconds"],
         decoder_evaluations=int(last["decoder_evaluations"]),
         best_epoch=scores.best.epoch,
         test=Score(**vars(scores.test)),

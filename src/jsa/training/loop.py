@@ -167,10 +167,11 @@ class _Training:
         self.rows.train.start_epoch(at.epoch)
         order = epoch_order(len(self.rows.train), self.config.batch_size, self.config.seed, at.epoch, self.config.scan)
         for index in islice(order, at.batches, None):
-            began, self.counter.states = time.monotonic(), 0
+            began, processor, self.counter.states = time.monotonic(), time.process_time(), 0
             with self._located(at.step + 1):
                 sound = self._try_step(index)
             at.training_seconds += time.monotonic() - began
+            at.processor_seconds += time.process_time() - processor
             at.decoder_evaluations += self.counter.states
             at.step += 1
             at.batches += 1
@@ -233,6 +234,7 @@ class _Training:
             record |= self._frozen_chains()
         record["decoder_evaluations"] = at.decoder_evaluations
         record["training_seconds"] = round(at.training_seconds, 3)
+        record["processor_seconds"] = round(at.processor_seconds, 3)
         record["seconds"] = round(self._seconds(), 3)
         at.ended = record
         # Leading weights are written after a state that knows of them, so that the two always belong together; and a

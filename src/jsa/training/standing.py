@@ -14,7 +14,7 @@ from jsa.training.selection import LeadingEpochs, ValidatedEpoch
 
 PLAIN = (
     *("epoch", "batches", "step", "skipped", "skipped_in_a_row"),
-    *("seconds", "training_seconds", "decoder_evaluations", "metrics_bytes", "finished"),
+    *("seconds", "training_seconds", "processor_seconds", "decoder_evaluations", "metrics_bytes", "finished"),
 )
 
 
@@ -29,6 +29,7 @@ class _Record:
     skipped_in_a_row: int
     seconds: float
     training_seconds: float
+    processor_seconds: float
     decoder_evaluations: int
     metrics_bytes: int
     finished: bool
@@ -51,6 +52,7 @@ class Standing:
         skipped_in_a_row: How many batches were skipped since the last that was not.
         seconds: How long the training took so far.
         training_seconds: How much of it went into steps, not into validations.
+        processor_seconds: The processor time of the steps, over all threads of the process.
         decoder_evaluations: How many states the steps passed through the joint density, each row for itself.
         metrics_bytes: The length of the metrics without the line of this epoch.
         finished: Whether the last epoch has ended.
@@ -66,6 +68,7 @@ class Standing:
     skipped_in_a_row: int = 0
     seconds: float = 0.0
     training_seconds: float = 0.0
+    processor_seconds: float = 0.0
     decoder_evaluations: int = 0
     metrics_bytes: int = 0
     finished: bool = False
