@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from jsa import Batch, likelihood
-from jsa.evaluation.draws import BLOCK, RowDraws, _mixed
+from jsa.evaluation.draws import BLOCK, RowDraws, _mixed, device_uniforms, fast_uniforms
 from significance import assert_mean
 from small_models import Example, RowsInMemory, one_layer, repeated, torch_posterior, two_layers
 
@@ -107,6 +107,33 @@ def test_draws_of_neighbours_are_independent() -> None:
     assert_mean((h[:, 1:] * h[:, :-1]).mean(0), 0.0)
     assert_mean((blocks[0] * blocks[1]).mean(0), 0.0)
     assert_mean((h * (draws(example, batch, seed=1, count=2) - example.model.posterior(batch).first.mean)).mean(0), 0.0)
+
+
+@pytest.mark.parametrize("fill", [fast_uniforms, device_uniforms])
+@pytest.mark.parametrize("variables", [1, 7, 8])
+def test_uniforms_of_a_block_do_not_depend_on_what_is_drawn_with_it(fill: Callable[..., None], variables: int) -> None:
+    whole, part = torch.empty(4 * BLOCK, variables), torch.empty(2 * BLOCK, variables)
+    fill(whole, 3, 5, 0)
+    fill(part, 3, 5, 1)
+    assert torch.equal(part, whole[BLOCK : 3 * BLOCK])
+    # Into a column of a larger tensor, as for several rows at once.
+    columns = torch.empty(4 * BLOCK, 3, variables)
+    fill(columns[:, 1], 3, 5, 0)
+    assert torch.equal(columns[:, 1], whole)
+
+
+def test_fast_uniforms_are_uniform() -> None:
+    uniforms = torch.empty(2_000 * BLOCK, 4)
+    fast_uniforms(uniforms, 0, 0, 0)
+    assert 0 <= uniforms.min() < 2e-5
+    assert 1 - 2e-5 < uniforms.max() < 1
+    assert torch.equal(uniforms * 2**24, (uniforms * 2**24).round())
+    for power in (1, 2, 3):
+        assert_mean(uniforms.double().flatten() ** power, 1 / (power + 1))
+    # Both halves of a word, and words that follow each other.
+    flat = uniforms.double().flatten() - 0.5
+    assert_mean(flat[::2] * flat[1::2], 0.0)
+    assert_mean(flat[1:-1:2] * flat[2::2], 0.0)
 
 
 def test_seeds_of_one_evaluation_do_not_collide() -> None:

@@ -1,12 +1,12 @@
 """Random draws that belong to a row and a sample number, however the work is cut into chunks.
 
-Draws come in blocks of ``BLOCK`` samples of one row, each block from a generator seeded by the seed, the row's number
-and the block's number. They do not touch torch's global generator, so evaluating in the middle of a training run
-changes nothing in it.
+Draws come in blocks of ``BLOCK`` samples of one row; the seed, the row's number and the block's number determine them.
+They do not touch torch's global generator, so evaluating in the middle of a training run changes nothing in it.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -43,15 +43,13 @@ class RowDraws:
         return h, log_prob(self._posterior, h)
 
     def _uniforms(self, latent: LatentSpace, first: int, count: int) -> Tensor:
-        device = self._like.device
-        generator = torch.Generator(device)
+        device, variables = self._like.device, latent.variables
         # float32 whatever the model's precision, so that both precisions see the same draws.
-        uniforms = torch.empty(count, BLOCK, len(self._rows), latent.variables, device=device)
+        uniforms = torch.empty(count * BLOCK, len(self._rows), variables, device=device)
+        fill = fast_uniforms if device.type == "cpu" else device_uniforms
         for position, row in enumerate(self._rows):
-            for block in range(count):
-                generator.manual_seed(_mixed(self._seed, row, first + block))
-                uniforms[block, :, position].uniform_(generator=generator)
-        return uniforms.flatten(0, 1).to(self._like.dtype)
+            fill(uniforms[:, position], self._seed, row, first)
+        return uniforms.to(self._like.dtype)
 
     def _sampled(self, block: int) -> Tensor:
         devices = [self._like.device] if self._like.device.type != "cpu" else []
@@ -61,6 +59,28 @@ class RowDraws:
                 torch.manual_seed(_mixed(self._seed, row, block))
                 columns.append(posterior.sample((BLOCK,)))
         return torch.cat(columns, dim=1)
+
+
+def fast_uniforms(out: Float[Tensor, "samples variables"], seed: int, row: int, first: int) -> None:
+    """Fills whole blocks of one row, from the block number ``first`` on, in half the time that torch's generator takes.
+
+    The stream of a row has its place for every block, so that blocks can be drawn in any order.
+    """
+    samples, variables = out.shape
+    stream = np.random.PCG64([seed & 0xFFFFFFFF, row])
+    # Each word of 64 bits gives two uniforms, and a block has an even number of them.
+    stream.advance(first * BLOCK * variables // 2)
+    words = stream.random_raw(samples * variables // 2).astype("<u8", copy=False).view("<i4")
+    # 24 bits are what a float32 below one can hold, and what torch's own uniforms have.
+    torch.mul(torch.from_numpy(words).bitwise_and_(0xFFFFFF).view(samples, variables), 2.0**-24, out=out)
+
+
+def device_uniforms(out: Float[Tensor, "samples variables"], seed: int, row: int, first: int) -> None:
+    """The same on any device, by its own generator, so that nothing is copied there."""
+    generator = torch.Generator(out.device)
+    for block, part in enumerate(out.split(BLOCK)):
+        generator.manual_seed(_mixed(seed, row, first + block))
+        part.uniform_(generator=generator)
 
 
 def _mixed(seed: int, row: int, block: int) -> int:
