@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import reprlib
@@ -55,7 +56,8 @@ def from_record(kind: type[T], record: object, where: str = "", *, complete: boo
         raise UsageError(
             f"{where or 'the configuration'} must be an object with named fields, not {reprlib.repr(record)}"
         )
-    hints = typing.get_type_hints(kind)
+    # mypy does not know that every class can be hashed.
+    hints = _hints(kind)  # type: ignore[arg-type]
     fields = dataclasses.fields(kind)  # type: ignore[arg-type]
     names = [field.name for field in fields]
     inner = f"{where}." if where else ""
@@ -136,6 +138,12 @@ def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the field '{_shortened(twice)}' stands there twice")
     return found
+
+
+@functools.cache
+def _hints(kind: type[object]) -> dict[str, Any]:
+    """The types of the fields. A curve has a thousand records of one kind, and finding them out takes long."""
+    return typing.get_type_hints(kind)
 
 
 def _value(hint: Any, value: object, where: str, complete: bool) -> Any:

@@ -94,7 +94,7 @@ def test_evaluate_refuses_more_states_than_it_can_sum(here: Path, capsys: pytest
     assert "damaged" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["", "train", "evaluate", "sample", "encode", "data", "list"])
+@pytest.mark.parametrize("command", ["", "train", "evaluate", "sample", "encode", "report", "data", "list"])
 def test_help_comes_without_torch(command: str) -> None:
     program = (
         "import sys\nfrom jsa.cli import main\n"

@@ -24,11 +24,11 @@ def test_every_method_has_its_own_look() -> None:
 
 def test_each_column_with_curves_becomes_a_figure(tmp_path: Path) -> None:
     results = [
-        *(result("linear", method, nll=105 + place) for place, method in enumerate(("jsa", "rws", "vimco"))),
-        *(result("categorical", method, table="table2", nll=80) for method in ("jsa", "arsm")),
+        *(result(method, 105.0 + place) for place, method in enumerate(("jsa", "rws", "vimco"))),
+        *(result(method, 80.0, table="table2", column="categorical", variance=True) for method in ("jsa", "arsm")),
     ]
     paths = [path.name for path in draw_figures(results, tmp_path)]
-    names = ["nll-linear-short", "nll-categorical-short", "variance-categorical-short"]
+    names = ["nll-linear-paper", "nll-categorical-paper", "variance-categorical-paper"]
     assert paths == [f"{name}.{kind}" for name in names for kind in ("pdf", "png")]
     for path in tmp_path.glob("*.png"):
         picture = image.imread(path)
@@ -41,15 +41,17 @@ def test_each_column_with_curves_becomes_a_figure(tmp_path: Path) -> None:
 def test_the_same_results_give_the_same_file(tmp_path: Path) -> None:
     for name in ("one", "two"):
         list(draw_figures([result()], tmp_path / name))
-    assert (tmp_path / "one" / "nll-linear-short.pdf").read_bytes() == (
-        tmp_path / "two" / "nll-linear-short.pdf"
+    assert (tmp_path / "one" / "nll-linear-paper.pdf").read_bytes() == (
+        tmp_path / "two" / "nll-linear-paper.pdf"
     ).read_bytes()
 
 
 def test_seeds_become_one_curve() -> None:
-    curve = over_seeds([result(nll=100.0), result(nll=102.0, seed=1)], attrgetter("epoch"), attrgetter("test_nll"))
-    assert curve.x == list(range(5, 101, 5))
-    assert curve.mean[-1] == pytest.approx(101.0, abs=0.01)
+    curve = over_seeds(
+        [result("jsa", 100.0), result("jsa", 102.0, seed=1)], attrgetter("epoch"), attrgetter("test_nll")
+    )
+    assert curve.x == list(range(50, 1_001, 50))
+    assert curve.mean[-1] == pytest.approx(102.0 + 300 / 400)
     assert curve.deviation[-1] == pytest.approx(2**0.5)
 
 

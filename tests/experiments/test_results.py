@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from jsa.errors import UsageError
+from jsa.experiments.jobs import Deviations
 from jsa.experiments.results import read_result, read_results, significant, write_result
 from small_results import result
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
-    one = result("categorical", "jsa", table="table2", seed=2, epochs=20)
+    one = result(table="table2", column="categorical", seed=2, deviations=Deviations(epochs=20), variance=True)
     write_result(one, tmp_path / "one.json")
     assert read_result(tmp_path / "one.json") == one
     assert one.valid.nll == one.leading[0].rescored.nll
@@ -28,7 +29,7 @@ def test_no_path_of_the_machine_is_published(tmp_path: Path) -> None:
 
 
 def test_results_are_found_by_table_and_budget(tmp_path: Path) -> None:
-    for one in (result(), result(seed=1), result("n5", table="table3", budget="paper")):
+    for one in (result(), result(seed=1), result(table="table3", column="n5")):
         write_result(one, tmp_path / one.job.group / f"{one.job.name}.json")
     (tmp_path / "bench.json").write_text("{}")
     assert [one.job.name for one in read_results(tmp_path)] == ["linear-jsa-seed0", "linear-jsa-seed1", "n5-jsa-seed0"]

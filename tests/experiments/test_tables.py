@@ -114,8 +114,8 @@ def test_the_default_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def test_a_table_has_both_figures_and_the_difference() -> None:
-    ours = result(method="hybrid", nll=104.0, budget="paper")
-    (compared,) = compared_tables([result(nll=106.0, budget="paper"), ours])
+    ours = result("hybrid", 104.0)
+    (compared,) = compared_tables([result("jsa", 106.0), ours])
     lines = markdown(compared).splitlines()
     rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("|")}
     assert "| 106.00 (paper 105.5±0.1, +0.50)" in rows["JSA"]
@@ -128,13 +128,14 @@ def test_a_table_has_both_figures_and_the_difference() -> None:
 
 
 def test_seeds_become_mean_and_deviation() -> None:
-    (compared,) = compared_tables([result(nll=105.0), result(nll=107.0, seed=1)])
+    (compared,) = compared_tables([result("jsa", 105.0), result("jsa", 107.0, seed=1)])
     assert str(compared.cells["jsa", "linear"]) == "106.00±1.41 (paper 105.5±0.1, +0.50)"
     assert "Seeds: 0, 1" in markdown(compared)
 
 
 def test_budgets_and_deviations_are_never_mixed(tmp_path: Path) -> None:
-    results = [result(nll=100.0), result(nll=101.0, budget="paper"), result(nll=102.0, samples=50)]
+    deviating = result("jsa", 102.0, deviations=Deviations(samples=50))
+    results = [result("jsa", 100.0, budget="short"), result("jsa", 101.0), deviating]
     tables = write_tables(results, tmp_path)
     assert sorted(str(one.cells["jsa", "linear"].results[0].test.nll) for one in tables) == ["100.0", "101.0", "102.0"]
     text = (tmp_path / "table1.md").read_text()

@@ -15,6 +15,7 @@ COMMANDS = {
     "encode": "the latent codes of a dataset",
     "reproduce": "the tables and figures of the paper, trained and measured here",
     "variance": "how noisy the gradients of methods are at a trained model",
+    "report": "results or runs as one HTML page",
     "data": "fetch the published data that is not embedded",
     "list": "the datasets, models and estimators",
 }

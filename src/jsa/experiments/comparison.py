@@ -62,6 +62,11 @@ class ComparedTable:
     @property
     def title(self) -> str:
         """A heading that says what the figures are worth."""
+        return f"{self.table.title} ({'; '.join(self.marks)})"
+
+    @property
+    def marks(self) -> list[str]:
+        """What the figures are worth: the budget, and in what it is other than the paper's."""
         budget, _, deviations = self.group.partition("+")
         epochs = next((cell.results[0].config.epochs for cell in self.cells.values() if cell.results), None)
         marks = [f"{budget} budget" + (f", {epochs} epochs" if epochs else "")]
@@ -69,7 +74,7 @@ class ComparedTable:
             marks.append("a tenth of the paper's epochs: not comparable with its figures")
         if deviations:
             marks.append(f"deviating: {deviations}")
-        return f"{self.table.title} ({'; '.join(marks)})"
+        return marks
 
     @property
     def seeds(self) -> list[int]:

@@ -1,0 +1,146 @@
+"""The page about published results: the tables beside the paper's, and every run that they stand on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jsa.errors import UsageError
+from jsa.experiments.comparison import Compared, ComparedTable, compared_tables, plus_minus
+from jsa.experiments.jobs import Places
+from jsa.experiments.results import Point, Result, VariancePoint, read_results
+from jsa.experiments.tables import table
+from jsa.report.entry import Entry, FinalScore, Track
+from jsa.report.page import Page
+from jsa.report.pictures import Picture, read_picture
+from jsa.report.tables import Figure, FigureTable, Row
+
+POINT_FIGURES = (
+    *("epoch", "training_seconds", "processor_seconds", "decoder_evaluations"),
+    *("valid_nll", "train_nll", "test_nll"),
+    *("acceptance", "chain_age", "frozen_share"),
+)
+
+
+def results_page(folder: Path, title: str | None = None) -> Page:
+    """The page about all results of a folder."""
+    results = read_results(folder)
+    if not results:
+        raise UsageError(
+            f"there are no results in {folder}: name another folder with --results, or name run folders to report on"
+        )
+    for result in results:
+        _refuse_unknown(result, folder)
+    tables = compared_tables(results)
+    entries = [
+        _entry(result, label, method.label, folder)
+        for compared in tables
+        for label, place in _columns(compared)
+        for method, cells in compared.rows()
+        for result in sorted(cells[place].results, key=lambda result: result.job.seed)
+    ]
+    about = (
+        f"{len(entries)} run{'s' if len(entries) > 1 else ''} of the experiments of Ou & Song, Joint Stochastic "
+        "Approximation and Its Application to Learning Discrete Latent Variable Models (UAI 2020): our figures beside "
+        "the paper's."
+    )
+    return Page(title or "Joint stochastic approximation: results", about, entries, [_table(one) for one in tables])
+
+
+def _refuse_unknown(result: Result, folder: Path) -> None:
+    """A result is somebody's file: a table, column or method that does not exist has no place on the page."""
+    job = result.job
+    known = {(cell.column.name, cell.method.name) for cell in table(job.table).cells()}
+    if (job.column, job.method) not in known:
+        raise UsageError(
+            f"a result in {folder} is of column '{job.column}' and method '{job.method}', which {job.table} has not: "
+            "remove it or make it again"
+        )
+
+
+def _columns(compared: ComparedTable) -> list[tuple[str, int]]:
+    """The names of the charts, and the places of their columns in the table."""
+    return [(_chart(compared, column.label), place) for place, column in enumerate(compared.columns)]
+
+
+def _chart(compared: ComparedTable, column: str) -> str:
+    name = compared.table.name.replace("table", "Table ")
+    # A table of one column needs no name for it.
+    chart = f"{name}, {column}" if len(compared.columns) > 1 else name
+    return chart + ("" if compared.group == "paper" else f" ({compared.group})")
+
+
+def _table(compared: ComparedTable) -> FigureTable:
+    rows = tuple(
+        Row(method.label, tuple(_figure(cell, comparable=compared.group == "paper") for cell in cells), method.own)
+        for method, cells in compared.rows()
+    )
+    return FigureTable(
+        title=f"{compared.table.name.replace('table', 'Table ')}. {compared.table.title}",
+        columns=tuple(column.label for column in compared.columns),
+        rows=rows,
+        marks=tuple(compared.marks),
+        reference="paper",
+        notes=tuple(compared.footnotes),
+    )
+
+
+def _figure(cell: Compared, *, comparable: bool) -> Figure:
+    published, difference = cell.published, cell.difference
+    return Figure(
+        ours=None if cell.ours is None else plus_minus(*cell.ours, digits=2),
+        reference=None if published is None else plus_minus(published.nll, published.deviation),
+        difference=None if difference is None else f"{difference:+.2f}",
+        better=difference < 0 if difference is not None and comparable else None,
+    )
+
+
+def _entry(result: Result, group: str, method: str, folder: Path) -> Entry:
+    test = result.test
+    return Entry(
+        label=f"{method}, seed {result.job.seed}",
+        series=method,
+        group=group,
+        config=result.config,
+        command=result.command,
+        curve=_curve(result.curve),
+        variance=_variance(result.variance),
+        switch_epoch=_switch_epoch(result),
+        best_epoch=result.best_epoch,
+        valid_nll=result.valid.nll,
+        test=FinalScore(
+            test.nll, test.row_error, test.monte_carlo_error, test.effective_sample_size, test.samples, test.rows
+        ),
+        training_seconds=result.training_seconds,
+        decoder_evaluations=result.decoder_evaluations,
+        commit=result.versions[-1].commit if result.versions else None,
+        pictures=_pictures(Places(folder, folder).result(result.job).with_suffix(".png")),
+    )
+
+
+def _curve(points: tuple[Point, ...]) -> Track:
+    return {
+        **{name: [getattr(point, name) for point in points] for name in POINT_FIGURES},
+        "negative_bound": [None if point.objective is None else -point.objective for point in points],
+    }
+
+
+def _variance(points: tuple[VariancePoint, ...]) -> Track:
+    track: dict[str, list[float | None]] = {"epoch": [point.epoch for point in points]}
+    for name in ("theta", "phi"):
+        found = [getattr(point, name) for point in points]
+        track[name] = [one.log_variance for one in found]
+        track[f"{name}_low"], track[f"{name}_high"] = [one.low for one in found], [one.high for one in found]
+    return track
+
+
+def _switch_epoch(result: Result) -> int | None:
+    """The last epoch of stage I. Validations are too rare to show it, but where it came by itself they are all."""
+    first = next((point.epoch for point in result.curve if point.stage == 2), None)
+    if first is None:
+        return None
+    by_itself = result.config.stages.switch_patience is not None
+    return first - 1 if by_itself else min(first - 1, result.config.switch_epoch)
+
+
+def _pictures(path: Path) -> tuple[Picture, ...]:
+    return (read_picture("samples", path),) if path.is_file() else ()

@@ -1,0 +1,66 @@
+"""All runs side by side: one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jsa.report.entry import Entry, FinalScore
+from jsa.report.markup import Markup, element
+from jsa.report.numbers import ABSENT, count, decimal, lasting
+
+COLUMNS = (
+    *("run", "group", "test NLL", "over rows", "Monte Carlo", "validation NLL", "best epoch"),
+    *("training time", "decoder evaluations", "effective sample size", "seed", "commit"),
+)
+TEXTS = ("group", "commit")
+
+
+def comparison_table(entries: Sequence[Entry]) -> Markup:
+    """The table; a click on a heading sorts by it."""
+    # The heading is a button, so that it sorts by keyboard too.
+    head = (
+        element("th", element("button", column, type="button"), scope="col", class_="text" if column in TEXTS else None)
+        for column in COLUMNS
+    )
+    rows = (element("tr", *_cells(entry, number)) for number, entry in enumerate(entries))
+    table = element("table", element("thead", element("tr", *head)), element("tbody", *rows), class_="sortable")
+    return element("div", table, class_="wide")
+
+
+def _cells(entry: Entry, number: int) -> list[Markup]:
+    samples = entry.test.effective_sample_size if entry.test else None
+    return [
+        element("th", element("a", entry.label, href=f"#run-{number}"), scope="row"),
+        element("td", entry.group, class_="text"),
+        *_test_cells(entry.test, entry.unfinished),
+        _number(decimal(entry.valid_nll), entry.valid_nll),
+        _number(ABSENT if entry.best_epoch is None else str(entry.best_epoch), entry.best_epoch),
+        _number(lasting(entry.training_seconds), entry.training_seconds),
+        _number(count(entry.decoder_evaluations), entry.decoder_evaluations),
+        _number(decimal(samples, 1), samples),
+        _number(str(entry.config.seed), entry.config.seed),
+        element("td", *_commit(entry.commit), class_="text"),
+    ]
+
+
+def _test_cells(test: FinalScore | None, unfinished: str | None) -> list[Markup]:
+    if test is None:
+        return [element("td", unfinished or "not tested", class_="text unfinished"), _number(), _number()]
+    title = f"{test.samples:,} samples a row, {test.rows:,} rows"
+    return [
+        element("td", element("b", decimal(test.nll)), title=title, data_value=str(test.nll)),
+        _number(f"±{decimal(test.row_error)}", test.row_error),
+        _number(f"±{decimal(test.monte_carlo_error, 3)}", test.monte_carlo_error),
+    ]
+
+
+def _number(text: str = ABSENT, value: float | None = None) -> Markup:
+    return element("td", text, data_value=None if value is None else str(value))
+
+
+def _commit(commit: str | None) -> list[str]:
+    """The beginning of a commit, and whether files differed from it."""
+    if commit is None:
+        return [ABSENT]
+    name, _, changed = commit.partition("-")
+    return [element("code", name[:10], title=commit), " with changes" if changed else ""]

@@ -1,0 +1,70 @@
+"""What the page shows of one run, wherever it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jsa.configuration import TrainConfig
+from jsa.report.pictures import Picture
+
+Track = Mapping[str, Sequence[float | None]]
+"""Figures along a run by name, all of one length; where there is no figure stands none."""
+
+
+@dataclass(frozen=True)
+class FinalScore:
+    """The NLL on the test rows in nats, with its errors over rows and of Monte Carlo."""
+
+    nll: float
+    row_error: float
+    monte_carlo_error: float
+    effective_sample_size: float
+    samples: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run.
+
+    Attributes:
+        label: A name that no other run of its group has.
+        series: What its curves are called in a legend; runs of the same method may share it.
+        group: The chart that its curves stand in: the NLLs of one group can be compared.
+        config: Its settings.
+        command: How to run it again.
+        curve: Figures by epoch: the axes and the lines of :mod:`jsa.report.sections`.
+        variance: The variance of the gradients at some epochs.
+        switch_epoch: The last epoch of stage I, where there is a second stage.
+        best_epoch, valid_nll, test: Where it is finished: the epoch that was tested, and what that scored.
+        training_seconds, decoder_evaluations: What the training took.
+        commit: The commit of the program.
+        pictures: Pictures of it.
+        unfinished: How far it came, where it is not finished.
+    """
+
+    label: str
+    series: str
+    group: str
+    config: TrainConfig
+    command: str
+    curve: Track = field(default_factory=dict)
+    variance: Track = field(default_factory=dict)
+    switch_epoch: int | None = None
+    best_epoch: int | None = None
+    valid_nll: float | None = None
+    test: FinalScore | None = None
+    training_seconds: float | None = None
+    decoder_evaluations: int | None = None
+    commit: str | None = None
+    pictures: tuple[Picture, ...] = ()
+    unfinished: str | None = None
+
+
+def groups(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """The runs by group, in the order in which the groups come."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.group, []).append(entry)
+    return found

@@ -1,0 +1,135 @@
+"""Pages about a user's own run folders, finished or not."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from jsa.configuration import TrainConfig
+from jsa.errors import CheckpointError, UsageError
+from jsa.records import read_json
+from jsa.report.entry import Entry, FinalScore, Track
+from jsa.report.page import Page
+from jsa.report.pictures import Picture, read_picture
+from jsa.training.folder import RunFolder
+
+FIGURES = (
+    *("epoch", "training_seconds", "processor_seconds", "decoder_evaluations"),
+    *("valid_nll", "train_nll", "test_nll"),
+    *("acceptance", "chain_age", "frozen_share"),
+)
+SCORE = {
+    **dict.fromkeys(("nll", "row_error", "monte_carlo_error", "effective_sample_size"), float),
+    **dict.fromkeys(("samples", "rows"), int),
+}
+PICTURES = ("samples", "reconstructions")
+
+
+def run_page(paths: Sequence[Path], title: str | None = None) -> Page:
+    """The page about some runs."""
+    unique = list({path.resolve(): path for path in paths}.values())
+    entries = [read_entry(path, label) for path, label in zip(unique, _labels(unique), strict=True)]
+    unfinished = sum(entry.unfinished is not None for entry in entries)
+    about = f"{len(entries)} run{'s' if len(entries) > 1 else ''}" + (
+        f", {unfinished} unfinished." if unfinished else "."
+    )
+    return Page(title or "Runs", about, entries)
+
+
+def read_entry(path: Path, label: str) -> Entry:
+    """The run in a folder."""
+    folder = RunFolder.open(path)
+    config = folder.read_config()
+    lines = enumerate(folder.read_metrics(), 1)
+    metrics = [_checked(line, f"{folder.metrics}: line {number}") for number, line in lines]
+    last = metrics[-1] if metrics else {}
+    score = _read_scores(folder) if folder.evaluation.is_file() else None
+    best_epoch, valid_nll, test = score or (None, None, None)
+    return Entry(
+        label=label,
+        series=label,
+        group=_group(config),
+        config=config,
+        command=f"jsa train --config {shlex.quote(str(folder.config))}",
+        curve=_curve(metrics),
+        switch_epoch=_switch_epoch(metrics),
+        best_epoch=best_epoch,
+        valid_nll=valid_nll,
+        test=test,
+        training_seconds=last.get("training_seconds"),
+        decoder_evaluations=_whole(last.get("decoder_evaluations")),
+        commit=_read_commit(folder),
+        pictures=_read_pictures(folder),
+        unfinished=None if score else f"unfinished: epoch {_whole(last.get('epoch', 0))} of {config.epochs}",
+    )
+
+
+def _checked(line: Mapping[str, float], where: str) -> Mapping[str, float]:
+    if "epoch" not in line:
+        raise UsageError(f"{where} names no epoch: mend or remove it")
+    try:
+        return {name: float(value) for name, value in line.items()}
+    except OverflowError:
+        raise UsageError(f"{where} has a number that is too large: mend or remove it") from None
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """The names of the folders, or the whole paths where two have the same name."""
+    names = [path.resolve().name for path in paths]
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+
+
+def _group(config: TrainConfig) -> str:
+    """Runs with the same data can be compared, but for those that predict a part of it from the rest."""
+    return f"{config.data}, second half given the first" if config.network.conditional else config.data
+
+
+def _curve(metrics: Sequence[Mapping[str, float]]) -> Track:
+    bounds = [line.get("objective") for line in metrics]
+    return {
+        **{name: [line.get(name) for line in metrics] for name in FIGURES},
+        "negative_bound": [None if bound is None else -bound for bound in bounds],
+    }
+
+
+def _switch_epoch(metrics: Sequence[Mapping[str, float]]) -> int | None:
+    """The last epoch before the first of stage II."""
+    first = next((line["epoch"] for line in metrics if line.get("stage") == 2), None)
+    return None if first is None else _whole(first - 1)
+
+
+def _read_scores(folder: RunFolder) -> tuple[int, float, FinalScore]:
+    """The best epoch, its NLL on the validation rows, and that on the test rows."""
+    record = read_json(folder.evaluation)
+    try:
+        test = record["test"]
+        figures = {name: kind(test[name]) for name, kind in SCORE.items()}
+        score = FinalScore(**figures)
+        return int(record["best_epoch"]), float(record["valid_nll"]), score
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise CheckpointError(
+            f"{folder.evaluation} is damaged ({error}): delete it and continue with {folder.resume_command}"
+        ) from error
+
+
+def _read_commit(folder: RunFolder) -> str | None:
+    """The commit with which the run was last continued; runs of earlier versions do not know theirs."""
+    if not folder.provenance.is_file():
+        return None
+    try:
+        commit = json.loads(folder.provenance.read_text(encoding="utf-8").splitlines()[-1])["commit"]
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        raise UsageError(f"{folder.provenance} is damaged ({type(error).__name__}): mend or remove it") from error
+    return None if commit is None else str(commit)
+
+
+def _read_pictures(folder: RunFolder) -> tuple[Picture, ...]:
+    known = [path for path in folder.pictures if path.stem in PICTURES and path.is_file()]
+    return tuple(read_picture(path.stem, path) for path in known)
+
+
+def _whole(number: float | None) -> int | None:
+    """A count, which anybody's file may have as any number."""
+    return None if number is None or number != number or abs(number) == float("inf") else int(number)

@@ -1,0 +1,42 @@
+"""The parts of a page that a chart or a table stands on."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from importlib.resources import files
+
+from jsa.report.page import SCRIPTS
+from jsa.report.styles import COLOURS, MARKS, styles
+
+
+def test_no_two_series_of_a_chart_look_the_same() -> None:
+    charts = [[f"method {number}" for number in range(start, start + 20)] for start in (0, 7, 15)]
+    found = styles(charts)
+    for chart in charts:
+        looks = Counter(found[name] for name in chart)
+        assert max(looks.values()) == 1
+        assert len({found[name].colour for name in chart}) == COLOURS
+
+
+def test_more_series_than_styles_still_have_one() -> None:
+    names = [str(number) for number in range(COLOURS * MARKS + 5)]
+    assert len(styles([names])) == len(names)
+
+
+def test_the_page_has_every_colour_and_every_mark() -> None:
+    folder = files("jsa.report").joinpath("page")
+    sheet = folder.joinpath("page.css").read_text(encoding="utf-8")
+    assert {int(number) for number in re.findall(r"\.colour-(\d+)", sheet)} == set(range(COLOURS))
+    # Once for light pages and once for dark ones.
+    assert Counter(re.findall(r"--colour-(\d+): #", sheet)) == {str(number): 2 for number in range(COLOURS)}
+    marks = folder.joinpath("chart.js").read_text(encoding="utf-8").split("function markPath")[1].split("][mark]")[0]
+    assert marks.count("() => `") == MARKS
+
+
+def test_the_page_loads_nothing_from_anywhere() -> None:
+    folder = files("jsa.report").joinpath("page")
+    for name in ("page.css", "template.html", *SCRIPTS):
+        addresses = set(re.findall(r"\w+://[^\"' )]+", folder.joinpath(name).read_text(encoding="utf-8")))
+        # The name of a language is no address that anybody asks.
+        assert addresses <= {"http://www.w3.org/2000/svg"}

@@ -1,0 +1,141 @@
+"""The page about results of the paper's experiments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jsa.cli import main
+from jsa.errors import UsageError
+from jsa.experiments.jobs import Deviations
+from jsa.experiments.report import results_page
+from jsa.report.page import render
+from small_reports import Parsed, save
+from small_results import COMMIT, result
+
+
+def page(folder: Path) -> Parsed:
+    return Parsed(render(results_page(folder)))
+
+
+def test_a_cell_has_our_figure_the_papers_and_the_difference(tmp_path: Path) -> None:
+    save(result("jsa", 105.0), tmp_path)
+    save(result("jsa", 106.0, seed=1), tmp_path)
+    found = page(tmp_path)
+    # Mean and deviation of both seeds, against 105.5±0.1.
+    assert "105.50±0.71 paper 105.5±0.1 +0.00" in found.text
+    assert "not run paper 107.2±0.1" in found.text
+    assert "paper budget, 1000 epochs" in found.text
+    assert "1,000 samples at the best validation epoch" in found.text
+    assert "Seeds: 0, 1." in found.text
+
+
+def test_own_methods_stand_below_the_rule(tmp_path: Path) -> None:
+    save(result("hybrid", 104.0), tmp_path)
+    text = page(tmp_path).text
+    assert text.index("ARM") < text.index(" ours ") < text.index("JSA-Rao-Blackwell") < text.index("104.00")
+
+
+def test_a_difference_is_coloured_only_where_it_can_be_compared(tmp_path: Path) -> None:
+    save(result("jsa", 104.0), tmp_path / "paper")
+    save(result("jsa", 104.0, budget="short"), tmp_path / "short")
+    save(result("jsa", 104.0, deviations=Deviations(data="mnist-static")), tmp_path / "other")
+    kinds = [
+        attributes["class"]
+        for name in ("paper", "short", "other")
+        for attributes in page(tmp_path / name).named("span")
+        if (attributes.get("class") or "").startswith("difference")
+    ]
+    assert kinds == ["difference better", "difference neither", "difference neither"]
+    assert "not comparable with its figures" in page(tmp_path / "short").text
+    assert "deviating: data=mnist-static" in page(tmp_path / "other").text
+
+
+def test_every_run_is_listed_with_its_figures_and_its_command(tmp_path: Path) -> None:
+    save(result("jsa", 105.0, seed=3), tmp_path)
+    save(result("vimco", 107.5), tmp_path)
+    text = page(tmp_path).text
+    assert "105.00 ±0.31 ±0.012 105.10 1000 2.3 h 20 million 85.2 3 0123456789" in text
+    assert "jsa reproduce table1 --columns linear --methods jsa --budget paper --first-seed 3 copy" in text
+    assert "jsa reproduce table1 --columns linear --methods vimco --budget paper copy" in text
+    assert any(attributes.get("title") == COMMIT for attributes in page(tmp_path).named("code"))
+
+
+def test_curves_charts_and_series(tmp_path: Path) -> None:
+    save(result("jsa", 105.0, chains=True), tmp_path)
+    save(result("jsa", 105.2, seed=1, chains=True), tmp_path)
+    save(result("vimco", 99.0, column="nonlinear"), tmp_path)
+    save(result("vimco", 79.0, table="table2", column="categorical", variance=True), tmp_path)
+    data = page(tmp_path).data
+    assert [chart["title"] for chart in data["charts"]] == ["Table 1, Linear", "Table 1, Nonlinear", "Table 2"]
+    assert [section["name"] for section in data["sections"]] == ["curves", "variance", "chains"]
+    # Seeds share the colour of their method, and methods keep theirs from chart to chart.
+    assert {series["label"] for series in data["series"]} == {"JSA", "VIMCO"}
+    first, second = data["runs"][:2]
+    assert (first["series"], first["label"], second["label"]) == (second["series"], "JSA, seed 0", "JSA, seed 1")
+    assert first["switch"] == 600
+    assert data["runs"][2]["switch"] is None
+    curve = first["tracks"]["curve"]
+    assert curve["train_nll"][-1] == pytest.approx(105 + 300 / 400 - 1)
+    assert curve["negative_bound"][0] == 405
+    assert "acceptance" not in data["runs"][2]["tracks"]["curve"]
+    assert data["runs"][3]["tracks"]["variance"]["theta_high"] == [1.2, 1.2, 1.2]
+
+
+def test_a_page_without_chains_and_variances_has_no_room_for_them(tmp_path: Path) -> None:
+    save(result("vimco", 107.5), tmp_path)
+    found = page(tmp_path)
+    assert [section["name"] for section in found.data["sections"]] == ["curves"]
+    assert "Health of the chains" not in found.text
+
+
+def test_samples_beside_a_result_are_inside_the_page(tmp_path: Path) -> None:
+    save(result("jsa", 105.0), tmp_path, with_picture=True)
+    save(result("vimco", 107.5), tmp_path)
+    found = page(tmp_path)
+    (shown,) = found.named("img")
+    assert (shown["src"] or "").startswith("data:image/png;base64,iVBOR")
+    assert shown["alt"] == "samples of JSA, seed 0"
+
+
+def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
+    save(result("jsa", 105.0), tmp_path)
+    assert render(results_page(tmp_path)) == render(results_page(tmp_path))
+
+
+def test_no_results_are_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "report.html"
+    assert main(["report", "--results", str(tmp_path), "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert "there are no results in" in said
+    assert said.count("\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("table", "table9", "there is no table 'table9'"),
+        ("method", "<b>", "which table1 has not"),
+        ("column", "../../../x", "which table1 has not"),
+    ],
+)
+def test_a_result_of_no_cell_is_refused(tmp_path: Path, field: str, value: str, sentence: str) -> None:
+    path = save(result("jsa", 105.0), tmp_path)
+    record = json.loads(path.read_text())
+    record["job"][field] = value
+    path.write_text(json.dumps(record))
+    with pytest.raises(UsageError, match=sentence):
+        results_page(tmp_path)
+
+
+def test_damaged_files_are_one_sentence(tmp_path: Path) -> None:
+    path = save(result("jsa", 105.0), tmp_path)
+    path.with_suffix(".png").write_bytes(b"GIF89a")
+    with pytest.raises(UsageError, match=r"linear-jsa-seed0.png is no PNG picture"):
+        results_page(tmp_path)
+    path.write_text('{"format": 1')
+    with pytest.raises(UsageError, match="is not a readable JSON file"):
+        results_page(tmp_path)

@@ -1,0 +1,140 @@
+"""The page about a user's own run folders."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jsa.configuration import MethodConfig, TrainConfig
+from jsa.errors import JsaError
+from jsa.models.configuration import preset
+from jsa.report.page import render
+from jsa.report.run_folders import run_page
+from small_reports import Parsed, run_folder, write_lines
+
+
+def page(*paths: Path) -> Parsed:
+    return Parsed(render(run_page(paths)))
+
+
+def test_a_finished_run_has_its_figures(tmp_path: Path) -> None:
+    found = page(run_folder(tmp_path / "mine"))
+    assert "mine mnist-static 106.25 ±0.31 ±0.012 105.00 10 25.0 s 10 thousand 85.2 0 0123456789" in found.text
+    assert [shown["alt"] for shown in found.named("img")] == ["samples of mine", "reconstructions of mine"]
+    (run,) = found.data["runs"]
+    assert run["switch"] == 6
+    assert run["tracks"]["curve"]["valid_nll"][:4] == [None, 125, None, 112.5]
+    assert run["tracks"]["curve"]["negative_bound"][0] == 150
+    labels = [view["label"] for view in found.data["sections"][0]["views"]]
+    assert labels == ["validation NLL", "negative bound"]
+    assert "What differs" not in found.text
+
+
+def test_followed_rows_have_curves(tmp_path: Path) -> None:
+    found = page(run_folder(tmp_path / "mine", followed=True))
+    assert found.data["sections"][0]["views"][0]["label"] == "train and test NLL"
+
+
+def test_an_unfinished_run_is_shown_as_such(tmp_path: Path) -> None:
+    done = run_folder(tmp_path / "done")
+    going = run_folder(tmp_path / "going", epochs=3, tested=False)
+    new = run_folder(tmp_path / "new", epochs=0, tested=False)
+    with (going / "metrics.jsonl").open("a") as file:
+        file.write('{"epoch": 4, "obj')  # it is being written
+    found = page(done, going, new)
+    assert "3 runs, 2 unfinished." in found.text
+    assert "going mnist-static unfinished: epoch 3 of 10 – –" in found.text  # noqa: RUF001
+    assert "unfinished: epoch 0 of 10" in found.text
+    assert found.data["runs"][1]["tracks"]["curve"]["epoch"] == [1, 2, 3]
+
+
+def test_the_command_names_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = page(run_folder(Path("my runs/one")))
+    assert "jsa train --config 'my runs/one/config.json' copy" in found.text
+
+
+def test_settings_that_differ_are_marked(tmp_path: Path) -> None:
+    one = TrainConfig(estimator="jsa", method=MethodConfig(particles=5), batch_size=100)
+    two = replace(one, estimator="vimco")
+    linear = replace(one, model="linear", network=preset("linear"))
+    found = page(run_folder(tmp_path / "one", one), run_folder(tmp_path / "two", two))
+    assert "What differs run estimator one jsa two vimco Settings" in found.text
+    # Only the estimator differs; particles, batch size and epochs are merely no defaults, and the JSON holds all.
+    assert (
+        "setting value default estimator vimco jsa epochs 10 20 batch-size 100 50 particles 5 not given" in found.text
+    )
+    assert len(found.named("mark")) == 1
+    assert '"learning_rate": 0.0003' in found.text
+    # What the choice of a model brings with it is no setting of the user.
+    other = page(run_folder(tmp_path / "linear", linear))
+    assert "setting value default model linear nonlinear epochs 10 20 batch-size 100 50 particles 5" in other.text
+
+
+def test_runs_with_other_data_stand_in_other_charts(tmp_path: Path) -> None:
+    half = TrainConfig(model="structured", network=preset("structured"))
+    paths = [
+        run_folder(tmp_path / "a"),
+        run_folder(tmp_path / "b", TrainConfig(data="own.csv")),
+        run_folder(tmp_path / "c", half),
+    ]
+    titles = [chart["title"] for chart in page(*paths).data["charts"]]
+    assert titles == ["mnist-static", "own.csv", "mnist-static, second half given the first"]
+
+
+def test_folders_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    one, two = run_folder(Path("a/run")), run_folder(Path("b/run"))
+    labels = [entry.label for entry in run_page([one, two, one, Path("a/../a/run")]).entries]
+    assert labels == [str(Path("a/../a/run")), "b/run"]
+
+
+def test_numbers_that_are_not_finite_are_gaps(tmp_path: Path) -> None:
+    path = run_folder(tmp_path / "mine", epochs=2)
+    lines = [{"epoch": 1, "valid_nll": 120.0}, {"epoch": 2, "valid_nll": float("nan"), "objective": float("inf")}]
+    write_lines(path / "metrics.jsonl", lines)
+    record = json.loads((path / "evaluation.json").read_text())
+    record["test"]["monte_carlo_error"] = float("nan")
+    (path / "evaluation.json").write_text(json.dumps(record))
+    found = page(path)
+    assert found.data["runs"][0]["tracks"]["curve"]["valid_nll"] == [120, None]
+    assert "±nan" in found.text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("config.json", "{", "config.json is not a readable JSON file"),
+        ("config.json", '{"epochz": 3}', "there is no field 'epochz'"),
+        ("config.json", '{"model": "other"}', "there is no model 'other'"),
+        ("metrics.jsonl", "[1]\n", "line 1 is not an object of numbers"),
+        ("metrics.jsonl", '{"valid_nll": 3}\n', "line 1 names no epoch"),
+        ("metrics.jsonl", '{"epoch": 1, "valid_nll": 1' + 400 * "0" + "}\n", "line 1 has a number"),
+        ("evaluation.json", "{}", "evaluation.json is damaged"),
+        ("evaluation.json", "[]", "evaluation.json is damaged"),
+        ("provenance.jsonl", "", "provenance.jsonl is damaged"),
+        ("provenance.jsonl", "3\n", "provenance.jsonl is damaged"),
+        ("samples.png", "<svg>", "samples.png is no PNG picture"),
+    ],
+)
+def test_damaged_files_are_one_sentence(tmp_path: Path, name: str, content: str, sentence: str) -> None:
+    path = run_folder(tmp_path / "mine")
+    (path / name).write_text(content)
+    with pytest.raises(JsaError, match=sentence) as caught:
+        page(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_from_files_stay_text(tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+    path = run_folder(tmp_path / "<img src=x onerror=alert(3)>", TrainConfig(data=evil))
+    write_lines(path / "provenance.jsonl", [{"commit": "<script>alert(4)</script>"}])
+    found = Parsed(render(run_page([path], title=evil)))
+    assert len(found.named("script")) == 2
+    assert all((shown["src"] or "").startswith("data:image/png;base64,") for shown in found.named("img"))
+    assert found.data["charts"][0]["title"] == evil
+    assert found.text.count("<img src=x onerror=alert(2)>") >= 4
+    assert any(attributes.get("title") == "<script>alert(4)</script>" for attributes in found.named("code"))
