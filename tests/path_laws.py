@@ -23,13 +23,6 @@ Weighing = Callable[[Tensor, int], Tensor]
 """From a path and the number of candidates to the weight of each candidate."""
 
 
-def stale_path(log_weights: Tensor, uniforms: Tensor) -> Tensor:
-    """A known-wrong twin of ``independence_path``: every proposal is compared with the initial weight."""
-    accepted = uniforms.log() + log_weights[0] < log_weights[1:]
-    moves = torch.arange(1, len(log_weights)).unsqueeze(1)
-    return torch.where(accepted, moves, 0).cummax(0).values
-
-
 def share_of_moves(path: Tensor, candidates: int) -> Tensor:
     """The share of the moves after which the chain stands at each candidate."""
     return multiplicities(path, candidates).double() / len(path)

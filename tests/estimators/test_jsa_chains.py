@@ -8,7 +8,8 @@ from torch import Tensor
 
 import jsa.weights
 from jsa import JSA, Batch, Stage
-from path_laws import stale_path, transition_matrix
+from jsa.experiments.published import stale_weight_path
+from path_laws import transition_matrix
 from significance import FAILURE_RATE, assert_frequencies, frequency_p_value
 from small_models import Enumerated, Example, enumerated, repeated, state_numbers
 
@@ -53,7 +54,7 @@ def test_stale_weights_lead_elsewhere(example: Example, monkeypatch: pytest.Monk
     exact = enumerated(example.model, example.batch)
     batch = repeated(example.batch, COPIES)
     visits = visits_needed(exact)
-    monkeypatch.setattr(jsa.weights, "independence_path", stale_path)
+    monkeypatch.setattr(jsa.weights, "independence_path", stale_weight_path)
     numbers = states_after_visits(example, batch, visits)
     values = [frequency_p_value(numbers[:, row], exact.posterior[:, row]) for row in range(len(example.batch))]
     assert min(values) < FAILURE_RATE

@@ -10,6 +10,7 @@ import jsa.weights
 from gradient_checks import assert_biased, assert_unbiased, gradient_draws, largest_score, limit
 from jsa import JSA, Stage
 from jsa.estimators.weighted import weighted_loss
+from jsa.experiments.published import stale_weight_path
 from jsa.model import evaluate
 from jsa.weights import independence_path
 from path_laws import (
@@ -18,7 +19,6 @@ from path_laws import (
     expected_occupancy,
     share_of_moves,
     share_without_repeats,
-    stale_path,
 )
 from small_models import Enumerated, Example, Gradients, enumerated, exact_gradients, gradients, repeated
 
@@ -62,7 +62,7 @@ def test_expected_gradient_is_exact(example: Example, moves: int) -> None:
 
 @pytest.mark.parametrize(
     ("rule", "weighing"),
-    [(stale_path, share_of_moves), (independence_path, share_without_repeats)],
+    [(stale_weight_path, share_of_moves), (independence_path, share_without_repeats)],
     ids=["stale weights", "repeats not counted"],
 )
 def test_expected_gradient_of_wrong_twins_is_not(example: Example, rule: Rule, weighing: Weighing) -> None:
@@ -99,7 +99,7 @@ def test_stage_one_is_biased_by_what_it_should_be(example: Example) -> None:
 
 
 def test_stale_weights_are_seen(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsa.weights, "independence_path", stale_path)
+    monkeypatch.setattr(jsa.weights, "independence_path", stale_weight_path)
     batch = repeated(example.batch, COPIES)
     estimator = JSA(example.model.latent, len(batch), particles=3, stage=Stage.PERSISTENT)
     exact = enumerated_without_gradient(example)

@@ -10,6 +10,7 @@ from jsa.errors import UsageError
 from jsa.estimators.build import check_options
 from jsa.experiments.comparison import compared_tables, markdown, write_tables
 from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
+from jsa.experiments.published import published_methods
 from jsa.experiments.tables import TABLES, table
 from small_results import result
 
@@ -56,7 +57,8 @@ def test_every_cell_is_the_paper_s_setting() -> None:
             assert (config.optimisation.optimiser, config.optimisation.learning_rate) == ("adam", 3e-4)
             assert (config.validation.validate_every, config.validation.test_samples) == (5, 1_000)
             assert config.machine.threads == 1
-            check_options(config.estimator, config.method.given)
+            with published_methods():
+                check_options(config.estimator, config.method.given)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ import sys
 import pytest
 import torch
 
+from jsa.experiments.published import stale_weight_path
 from jsa.samplers import metropolis_independence
 from jsa.weights import independence_path
-from path_laws import Rule, kernel, stale_path, transition_matrix
+from path_laws import Rule, kernel, transition_matrix
 from significance import assert_frequencies
 from small_models import Enumerated, Example, enumerated, repeated, state_numbers
 
@@ -44,7 +45,9 @@ def test_the_path_makes_moves_of_the_transition_matrix(exact: Enumerated, moves:
 
 @pytest.mark.parametrize("moves", [2, 3])
 @pytest.mark.parametrize(
-    ("rule", "invariant"), [(independence_path, True), (stale_path, False)], ids=["current-weight", "stale-weight"]
+    ("rule", "invariant"),
+    [(independence_path, True), (stale_weight_path, False)],
+    ids=["current-weight", "stale-weight"],
 )
 def test_stale_weights_break_the_invariance(exact: Enumerated, rule: Rule, invariant: bool, moves: int) -> None:
     """The power of the check: comparing each proposal with the initial weight does not pass it."""

@@ -108,8 +108,12 @@ def _likelihoods(compared: ComparedTable, column: Column, methods: Sequence[tupl
                     lowest = min(lowest, *curve.mean)
                     shown = max(shown, curve.mean[-1] if method.name != "reinforce" else 0.0)
         axis.set(xlabel=label, ylabel="NLL [nats]")
+    top = max(lowest + NATS_SHOWN, shown + 4)
+    above = [method.label for method, runs in methods if all(run.curve[-1].valid_nll > top for run in runs)]
     for axis in axes:
-        axis.set_ylim(lowest - 1, max(lowest + NATS_SHOWN, shown + 4))
+        axis.set_ylim(lowest - 1, top)
+        if above:
+            axis.text(1, 1, f"above: {', '.join(above)}", transform=axis.transAxes, ha="right", va="bottom", fontsize=6)
     _mark_switch(axes[0], methods)
     note = "solid: training rows, dashed: test rows"
     _finish(figure, axes, f"{column.label if len(compared.columns) > 1 else 'Categorical'}, {_budget(compared)}", note)

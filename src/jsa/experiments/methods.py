@@ -47,5 +47,8 @@ STRAIGHT_THROUGH = Method(
     "st-gumbel-softmax", "ST Gumbel-S.", "st-gumbel-softmax", particles=True, published_as="ST Gumbel-S."
 )
 JSA = Method("jsa", "JSA", "jsa", particles=True, published_as="JSA")
+# The sampler of the published categorical experiment; see published.py, which this module does not import for torch's
+# sake.
+STALE_WEIGHT = Method("jsa-stale-weight", "JSA, stale weight", "jsa-stale-weight", particles=True, published_as="JSA")
 RAO_BLACKWELL = Method("jsa-rao-blackwell", "JSA-Rao-Blackwell", "jsa-rao-blackwell", particles=True)
 HYBRID = Method("hybrid", "Hybrid", "hybrid", particles=True)

@@ -17,6 +17,7 @@ STYLES = {
     "jsa": Style("#D55E00", "o"),
     "jsa-rao-blackwell": Style("#CC79A7", "D"),
     "hybrid": Style("#E69F00", "s"),
+    "jsa-stale-weight": Style("#999999", "o"),
     "rws": Style("#0072B2", "^"),
     "vimco": Style("#009E73", "v"),
     "rloo": Style("#56B4E9", "<"),

@@ -19,6 +19,7 @@ from jsa.assembly import open_run
 from jsa.configuration import TrainConfig
 from jsa.errors import UsageError, guarded
 from jsa.experiments.jobs import Job, Places
+from jsa.experiments.published import published_methods
 from jsa.experiments.results import (
     Point,
     Result,
@@ -133,7 +134,8 @@ def main(arguments: Sequence[str]) -> int:
     def action() -> int:
         record = json.loads(arguments[0])
         threading.Thread(target=_end_with_input, daemon=True).start()
-        work(from_record(Job, record["job"]), Places(Path(record["runs"]), Path(record["results"])))
+        with published_methods():
+            work(from_record(Job, record["job"]), Places(Path(record["runs"]), Path(record["results"])))
         return 0
 
     return guarded(action)
