@@ -183,3 +183,17 @@ def test_a_run_without_out_gets_a_new_folder_each_time(
         "mine-linear-jsa-seed0",
         "mine-linear-jsa-seed0-2",
     ]
+
+
+def test_variance_at_a_snapshot(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, figures = tmp_path / "run", [tmp_path / f"{epoch}.json" for epoch in (1, 2)]
+    assert (
+        main(["train", "--data", str(table), *SIZES, "--epochs", "2", "--snapshot-every", "1", "--out", str(out)]) == 0
+    )
+    sizes = ["--estimators", "rloo", "jsa", "--draws", "20", "--rows", "20", "--reference-moves", "100"]
+    for epoch, path in enumerate(figures, 1):
+        assert main(["variance", str(out), *sizes, "--snapshot", str(epoch), "--json", str(path)]) == 0
+    first, second = (json.loads(path.read_text())["estimators"]["rloo"] for path in figures)
+    assert first != second
+    assert main(["variance", str(out), "--snapshot", "7"]) == 2
+    assert "has no snapshot of epoch 7: it has 1, 2" in capsys.readouterr().err

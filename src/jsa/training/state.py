@@ -12,6 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 from jsa.errors import CheckpointError, JsaError
 from jsa.estimators import PersistentEstimator, Stage
 from jsa.learner import Learner
+from jsa.model import LatentVariableModel
 from jsa.tensors import load_tensors, save_tensors
 from jsa.training.checkpoint import check_format, check_shapes
 from jsa.training.identity import check_identity
@@ -120,6 +121,15 @@ def load_learner(path: Path, learner: Learner) -> None:
         learner.estimator.cache.restore(_part(tensors, CHAINS))
 
 
+def load_model(path: Path, model: LatentVariableModel) -> None:
+    """Takes the weights of the model alone from a state file."""
+    tensors, notes = load_tensors(path)
+    check_format(path, notes, FORMAT)
+    weights = _part(_part(tensors, "learner"), "model", separator=".")
+    check_shapes(model, weights, path)
+    model.load_state_dict(weights)
+
+
 def read_chains(path: Path) -> dict[str, Tensor]:
     """What the state file of a run holds of its chains."""
     tensors, notes = load_tensors(path)
@@ -131,7 +141,9 @@ def _stage(notes: Mapping[str, object]) -> Stage:
     return Stage.PERSISTENT if notes.get("stage") == int(Stage.PERSISTENT) else Stage.FRESH
 
 
-def _part(tensors: Mapping[str, Tensor], part: str, device: torch.device | None = None) -> dict[str, Tensor]:
-    start = f"{part}:"
+def _part(
+    tensors: Mapping[str, Tensor], part: str, device: torch.device | None = None, separator: str = ":"
+) -> dict[str, Tensor]:
+    start = f"{part}{separator}"
     found = {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
     return {name: tensor.to(device=device) for name, tensor in found.items()}

@@ -34,6 +34,8 @@ class VarianceArguments(RunArguments):
     """Moves of the long chains that give the posterior's gradient, where it cannot be enumerated."""
     equal_cost: bool = False
     """Compare at equal decoder evaluations: a method that costs twice as much counts with twice its variance."""
+    snapshot: int | None = None
+    """Weights and chains of the end of this epoch, of a run with --snapshot-every, in place of the checkpoint's."""
     json: Path | None = None
     """Also write the figures to this file."""
 
@@ -52,10 +54,18 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.files import write_text
     from jsa.records import to_record
     from jsa.training.report import evaluation_progress
-    from jsa.training.state import read_chains
+    from jsa.training.state import load_model, read_chains
 
     option_sets = {name: option_names(name) for name in parsed.estimators}
     opened = parsed.open()
+    state = opened.folder.state
+    if parsed.snapshot is not None:
+        state = opened.folder.snapshot(parsed.snapshot)
+        if not state.is_file():
+            kept = sorted(int(path.stem.removeprefix("epoch-")) for path in opened.folder.snapshots.glob("epoch-*"))
+            known = ", ".join(map(str, kept)) or "none: train with --snapshot-every"
+            raise UsageError(f"{parsed.run} has no snapshot of epoch {parsed.snapshot}: it has {known}")
+        load_model(state, opened.model)
     train = opened.splits.train
     batch = train.batch(torch.arange(min(parsed.rows, len(train))))
     particles = parsed.particles or opened.config.method.particles
@@ -69,8 +79,8 @@ def run(arguments: Sequence[str]) -> None:
         if isinstance(estimator, PersistentEstimator):
             if reference is None:
                 reference = posterior_gradient(opened.model, batch, parsed.reference_moves)
-            if opened.folder.state.is_file() and not opened.config.machine.mapped_chains:
-                estimator.cache.restore(read_chains(opened.folder.state))
+            if state.is_file() and not opened.config.machine.mapped_chains:
+                estimator.cache.restore(read_chains(state))
         rounds = 2 if isinstance(estimator, PersistentEstimator) else 1
         with evaluation_progress(rounds * parsed.draws, name) as progress:
             reports[name] = gradient_report(
