@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from jsa.evaluation.score import Likelihood
 from jsa.experiments.jobs import Deviations, Job
-from jsa.experiments.results import LogVariance, Point, Result, Score, Screened, VariancePoint, Versions
+from jsa.experiments.results import LogVariance, Point, Result, Screened, VariancePoint
+from jsa.provenance import Provenance
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def score(nll: float) -> Score:
-    return Score(nll, 0.31, 0.012, 0.004, 85.2, 4.1, 1_000, 10_000)
+def score(nll: float) -> Likelihood:
+    return Likelihood(nll, 0.31, 0.012, 0.004, 85.2, 4.1, 1_000, 10_000)
 
 
 def result(
@@ -40,7 +42,7 @@ def result(
         job=job,
         command=job.command,
         config=config,
-        versions=(Versions("0.1.0", COMMIT, "3.11", "2.6", "2.0", 1),),
+        versions=(Provenance("0.1.0", COMMIT, "3.11", "2.6", "2.0", 1),),
         seconds=9_000.0,
         training_seconds=8_400.0,
         processor_seconds=8_000.0,

@@ -7,9 +7,6 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy
-import torch
-
 import jsa
 
 
@@ -31,6 +28,10 @@ class Provenance:
 
 def provenance() -> Provenance:
     """The versions of this process."""
+    # Imported here, so that what was written down can be read without torch.
+    import numpy
+    import torch
+
     return Provenance(
         jsa.__version__,
         commit(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from jsa.configuration import TrainConfig
@@ -20,12 +20,6 @@ from jsa.training.folder import RunFolder
 from jsa.training.report import evaluation_progress
 from jsa.training.selection import LeadingEpochs, ValidatedEpoch
 from jsa.training.signals import StopRequest
-
-FIGURES = {
-    **dict.fromkeys(("nll", "row_error", "monte_carlo_error", "upward_bias"), float),
-    **dict.fromkeys(("effective_sample_size", "lowest_effective_sample_size"), float),
-    **dict.fromkeys(("samples", "rows"), int),
-}
 
 
 @dataclass(frozen=True)
@@ -119,4 +113,6 @@ def _write_rescored(folder: RunFolder, known: Mapping[int, Likelihood]) -> None:
 
 def _figures(record: Any) -> Likelihood:
     # One sample cannot tell its own error, and that is NaN, which a checked record does not take.
-    return Likelihood(**{name: type_(record[name]) for name, type_ in FIGURES.items()})
+    kinds = {field.name: int if field.type == "int" else float for field in fields(Likelihood)}
+    figures: dict[str, Any] = {name: kind(record[name]) for name, kind in kinds.items()}
+    return Likelihood(**figures)

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from jsa.configuration import TrainConfig
 from jsa.errors import UsageError
+from jsa.evaluation.score import Likelihood
 from jsa.experiments.jobs import Job
 from jsa.files import write_text
+from jsa.provenance import Provenance
 from jsa.records import from_record, read_json, to_record
 
 FORMAT = 1
@@ -23,26 +25,12 @@ DIGITS = 7
 
 
 @dataclass(frozen=True)
-class Score:
-    """An NLL in nats a row with its errors; the fields are those of ``jsa.evaluation.likelihood.Likelihood``."""
-
-    nll: float
-    row_error: float
-    monte_carlo_error: float
-    upward_bias: float
-    effective_sample_size: float
-    lowest_effective_sample_size: float
-    samples: int
-    rows: int
-
-
-@dataclass(frozen=True)
 class Screened:
     """A leading epoch: its NLL on the validation rows by the samples of a screening, and scored again."""
 
     epoch: int
     screened_nll: float
-    rescored: Score
+    rescored: Likelihood
 
 
 @dataclass(frozen=True)
@@ -94,37 +82,25 @@ class VariancePoint:
 
 
 @dataclass(frozen=True)
-class Versions:
-    """The versions of the program and of what it stands on; the fields are those of ``jsa.provenance.Provenance``."""
-
-    jsa: str
-    commit: str | None
-    python: str
-    torch: str
-    numpy: str
-    threads: int
-
-
-@dataclass(frozen=True)
 class Result:
     """The result of a job."""
 
     job: Job
     command: str
     config: TrainConfig
-    versions: tuple[Versions, ...]
+    versions: tuple[Provenance, ...]
     seconds: float
     training_seconds: float
     processor_seconds: float
     decoder_evaluations: int
     best_epoch: int
-    test: Score
+    test: Likelihood
     leading: tuple[Screened, ...]
     curve: tuple[Point, ...]
     variance: tuple[VariancePoint, ...] = ()
 
     @property
-    def valid(self) -> Score:
+    def valid(self) -> Likelihood:
         """The score of the best epoch on the validation rows, by as many samples as the test."""
         return next(found.rescored for found in self.leading if found.epoch == self.best_epoch)
 

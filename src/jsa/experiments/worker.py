@@ -23,16 +23,15 @@ from jsa.experiments.published import published_methods
 from jsa.experiments.results import (
     Point,
     Result,
-    Score,
     Screened,
     VariancePoint,
-    Versions,
     significant,
     write_result,
 )
 from jsa.experiments.variance import DRAWS, variances_along
 from jsa.files import remove_leftovers
 from jsa.pictures import contexts_of, sample_rows, save_grid
+from jsa.provenance import Provenance
 from jsa.records import from_record
 from jsa.run import Changes, Outcome, resume, run
 from jsa.scoring import read_rescored
@@ -93,16 +92,14 @@ def _result(job: Job, folder: RunFolder, outcome: Outcome, variance: Sequence[Va
         job=job,
         command=job.command,
         config=folder.read_config(),
-        versions=tuple(from_record(Versions, record) for record in folder.read_provenance()),
+        versions=tuple(from_record(Provenance, record) for record in folder.read_provenance()),
         seconds=last["seconds"],
         training_seconds=last["training_seconds"],
         processor_seconds=last["processor_seconds"],
         decoder_evaluations=int(last["decoder_evaluations"]),
         best_epoch=scores.best.epoch,
-        test=Score(**vars(scores.test)),
-        leading=tuple(
-            Screened(epoch, screened[epoch], Score(**vars(found))) for epoch, found in read_rescored(folder).items()
-        ),
+        test=scores.test,
+        leading=tuple(Screened(epoch, screened[epoch], found) for epoch, found in read_rescored(folder).items()),
         curve=tuple(
             from_record(Point, {name: value for name, value in record.items() if name in names})
             for record in metrics
