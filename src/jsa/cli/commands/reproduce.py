@@ -26,7 +26,7 @@ class ReproduceArguments:
     """
 
     what: Annotated[Literal["table1", "table2", "table3", "figures", "all"], tyro.conf.Positional]
-    """Which table; figures draws from the results that are there and trains nothing; all is everything."""
+    """Which table; figures makes tables and figures from the results that are there, without training; all is all."""
     budget: Literal["paper", "short"] = "short"
     """The paper's epochs, or a tenth of them, which is marked in every table."""
     seeds: int = 1
@@ -72,10 +72,7 @@ def run(arguments: Sequence[str]) -> None:
         if failed:
             raise JsaError(f"{len(failed)} of {len(missing)} runs failed; the same command continues them")
     if parsed.what in ("figures", "all"):
-        from jsa.experiments.figures import draw_figures
-
-        for path in draw_figures(read_results(places.results), places.results / "figures"):
-            print(path)
+        _draw(places.results)
 
 
 def _show(jobs: Sequence[Job], places: Places) -> None:
@@ -103,6 +100,16 @@ def _train(jobs: Sequence[Job], places: Places, at_once: int) -> dict[Job, str]:
             return run_jobs(jobs, places, at_once, shown, stop)
     finally:
         shown.close()
+
+
+def _draw(folder: Path) -> None:
+    """Makes tables and figures anew from the results that are there."""
+    from jsa.experiments.figures import draw_figures
+
+    results = read_results(folder)
+    for path in draw_figures(results, folder / "figures"):
+        print(path)
+    write_tables(results, folder)
 
 
 def _write_tables(places: Places, wanted: set[str]) -> None:
