@@ -145,3 +145,8 @@ def test_budgets_and_deviations_are_never_mixed(tmp_path: Path) -> None:
     assert "a tenth of the paper's epochs" in text
     assert "deviating: samples=50" in text
     assert "screen with 100 samples; the 3 leading epochs" in text
+
+
+def test_other_epochs_are_no_tenth() -> None:
+    (compared,) = compared_tables([result(budget="short", deviations=Deviations(epochs=7))])
+    assert compared.marks == ["short budget, 7 epochs", "deviating: epochs=7"]

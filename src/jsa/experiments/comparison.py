@@ -11,6 +11,7 @@ from jsa.experiments.methods import Method
 from jsa.experiments.protocol import LEADING_EPOCHS, SAMPLES, SCREENING_SAMPLES
 from jsa.experiments.results import Result, mean_and_deviation
 from jsa.experiments.tables import Column, Published, Table, table
+from jsa.files import write_text
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class ComparedTable:
         budget, _, deviations = self.group.partition("+")
         epochs = next((cell.results[0].config.epochs for cell in self.cells.values() if cell.results), None)
         marks = [f"{budget} budget" + (f", {epochs} epochs" if epochs else "")]
-        if budget == "short":
+        if budget == "short" and "epochs=" not in deviations:
             marks.append("a tenth of the paper's epochs: not comparable with its figures")
         if deviations:
             marks.append(f"deviating: {deviations}")
@@ -114,23 +115,13 @@ def compared_tables(results: Iterable[Result]) -> list[ComparedTable]:
     for result in results:
         job = result.job
         groups[job.table, job.group.name][job.method, job.column].append(result)
-    return [
-        compared_table(table(name), group, {place: tuple(found) for place, found in cells.items()})
-        for (name, group), cells in sorted(groups.items())
-    ]
+    return [_compared_table(table(name), group, cells) for (name, group), cells in sorted(groups.items())]
 
 
-def compared_table(
-    of: Table, group: str, results: dict[tuple[str, str], tuple[Result, ...]] | None = None
-) -> ComparedTable:
+def _compared_table(of: Table, group: str, results: dict[tuple[str, str], list[Result]]) -> ComparedTable:
     """A table with these results, by the names of method and column."""
-    known = results or {}
-    cells = {
-        (cell.method.name, cell.column.name): Compared(
-            known.get((cell.method.name, cell.column.name), ()), cell.published
-        )
-        for cell in of.cells()
-    }
+    places = {(cell.method.name, cell.column.name): cell for cell in of.cells()}
+    cells = {place: Compared(tuple(results.get(place, ())), cell.published) for place, cell in places.items()}
     return ComparedTable(of, group, cells)
 
 
@@ -154,8 +145,6 @@ def markdown(compared: ComparedTable) -> str:
 
 def write_tables(results: Iterable[Result], folder: Path) -> list[ComparedTable]:
     """Writes every table that there are results for into the folder of the results."""
-    from jsa.files import write_text
-
     tables = compared_tables(results)
     for name in dict.fromkeys(compared.table.name for compared in tables):
         parts = [markdown(compared) for compared in tables if compared.table.name == name]

@@ -109,7 +109,7 @@ def _likelihoods(compared: ComparedTable, column: Column, methods: Sequence[tupl
                     shown = max(shown, curve.mean[-1] if method.name != "reinforce" else 0.0)
         axis.set(xlabel=label, ylabel="NLL [nats]")
     top = max(lowest + NATS_SHOWN, shown + 4)
-    above = [method.label for method, runs in methods if all(run.curve[-1].valid_nll > top for run in runs)]
+    above = [method.label for method, runs in methods if all((run.curve[-1].test_nll or 0) > top for run in runs)]
     for axis in axes:
         axis.set_ylim(lowest - 1, top)
         if above:

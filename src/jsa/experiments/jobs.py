@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -80,7 +81,7 @@ class Deviations:
         >>> Deviations(screening_samples=5).flags
         ' --screening-samples 5'
         """
-        return "".join(f" --{name.replace('_', '-')} {value}" for name, value in self.given.items())
+        return "".join(f" --{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in self.given.items())
 
 
 @dataclass(frozen=True)

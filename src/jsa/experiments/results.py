@@ -15,6 +15,7 @@ from jsa.configuration import TrainConfig
 from jsa.errors import UsageError
 from jsa.evaluation.score import Likelihood
 from jsa.experiments.jobs import Job
+from jsa.experiments.tables import TABLES
 from jsa.files import write_text
 from jsa.provenance import Provenance
 from jsa.records import from_record, read_json, to_record
@@ -129,7 +130,7 @@ def read_result(path: Path) -> Result:
 
 def read_results(folder: Path) -> list[Result]:
     """All results of a folder and of those inside it, in the order of their names."""
-    paths = sorted(path for table in ("table1", "table2", "table3") for path in (folder / table).glob("*/*.json"))
+    paths = sorted(path for table in TABLES for path in (folder / table).glob("*/*.json"))
     return [read_result(path) for path in paths]
 
 

@@ -84,8 +84,7 @@ class TrainingState:
 
     def load(self, path: Path) -> None:
         """Puts everything to where it was when the state was written."""
-        tensors, notes = load_tensors(path)
-        check_format(path, notes, FORMAT)
+        tensors, notes = _read(path)
         try:
             check_identity(self._identity, notes.get("identity"))
             self._take(path, tensors, notes)
@@ -111,8 +110,7 @@ class TrainingState:
 
 def load_learner(path: Path, learner: Learner) -> None:
     """Takes the weights, the chains and their stage from a state file and nothing else of it, to look at them."""
-    tensors, notes = load_tensors(path)
-    check_format(path, notes, FORMAT)
+    tensors, notes = _read(path)
     weights = _part(tensors, "learner")
     check_shapes(learner, weights, path)
     learner.load_state_dict(weights)
@@ -123,8 +121,7 @@ def load_learner(path: Path, learner: Learner) -> None:
 
 def load_model(path: Path, model: LatentVariableModel) -> None:
     """Takes the weights of the model alone from a state file."""
-    tensors, notes = load_tensors(path)
-    check_format(path, notes, FORMAT)
+    tensors, _ = _read(path)
     weights = _part(_part(tensors, "learner"), "model", separator=".")
     check_shapes(model, weights, path)
     model.load_state_dict(weights)
@@ -132,9 +129,14 @@ def load_model(path: Path, model: LatentVariableModel) -> None:
 
 def read_chains(path: Path) -> dict[str, Tensor]:
     """What the state file of a run holds of its chains."""
+    tensors, _ = _read(path)
+    return _part(tensors, CHAINS)
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
     tensors, notes = load_tensors(path)
     check_format(path, notes, FORMAT)
-    return _part(tensors, CHAINS)
+    return tensors, notes
 
 
 def _stage(notes: Mapping[str, object]) -> Stage:
