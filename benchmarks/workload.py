@@ -20,7 +20,7 @@ from jsa.learner import Learner
 from jsa.samplers import Trajectory
 from jsa.training.attempt import Attempts
 from jsa.training.numbers import refuse_non_finite_step
-from jsa.training.optimiser import learned
+from jsa.training.optimiser import forget_gradients, learned
 from jsa.types import Batch, Estimate
 
 WARM_UP_RATE = 1e-3
@@ -70,7 +70,7 @@ class Training:
         batch = self.batch()
         self.attempts.begin()
         estimate: Estimate = self.learner(batch)
-        self.optimiser.zero_grad(set_to_none=True)
+        forget_gradients(self.parameters.values())
         estimate.loss.backward()
         refuse_non_finite_step(estimate, batch, self.parameters)
         self.optimiser.step()

@@ -95,9 +95,9 @@ class Bernoulli(Factorised):
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
         """One where the uniform is below the probability."""
         probabilities = F.threshold(self.logits.detach().sigmoid(), RAREST, 0.0)
-        shape = torch.broadcast_shapes(uniforms.shape, probabilities.shape)
-        # Comparing into floating-point numbers takes a tenth of the time of converting truth values to them.
-        return torch.lt(uniforms, probabilities, out=probabilities.new_empty(shape))
+        # Comparing into floating-point numbers, which take the shape they need, is a tenth of the time of converting
+        # truth values to them.
+        return torch.lt(uniforms, probabilities, out=probabilities.new_empty(0))
 
     def log_prob(self, h: Tensor) -> Tensor:
         """Sum of h l - softplus(l): one transcendental function where two logarithms would be the definition."""
@@ -146,8 +146,7 @@ class Categorical(Factorised):
         # Rounding may leave the last sum below one. Measured in its units, no class gets what is not its own.
         scaled = uniforms.unsqueeze(-1) * cumulative[..., -1:]
         # 1 for each class that was passed or reached, after a 1 and before a 0: one-hot where it falls.
-        shape = torch.broadcast_shapes(scaled.shape[:-1], cumulative.shape[:-1])
-        edges = cumulative.new_empty(*shape, self.layer.classes + 1)
+        edges = cumulative.new_empty(*scaled.shape[:-1], self.layer.classes + 1)
         edges[..., 0], edges[..., -1] = 1, 0
         torch.ge(scaled, cumulative[..., :-1], out=edges[..., 1:-1])
         return (edges[..., :-1] - edges[..., 1:]).flatten(-2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
@@ -12,6 +12,9 @@ from torch import Tensor
 from jsa.distributions import Factorised
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace
+
+if TYPE_CHECKING:
+    from jsa.model import Posterior
 
 
 class LayeredPosterior:
@@ -128,7 +131,7 @@ class TorchPosterior:
 class RowsTaken(Protocol):
     """A posterior that can be narrowed to some rows without another encoder pass."""
 
-    def take(self, rows: Int64[Tensor, " taken"], /) -> object:
+    def take(self, rows: Int64[Tensor, " taken"], /) -> Posterior:
         """The posterior of these rows."""
         ...
 

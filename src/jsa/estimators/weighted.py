@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from jsa.estimators.base import Estimator
-from jsa.model import EvaluatedStates, LatentVariableModel, Posterior, log_joint, log_prob
+from jsa.model import EvaluatedStates, LatentVariableModel, log_joint, log_prob
 from jsa.posteriors import RowsTaken
 from jsa.types import Batch
 
@@ -86,9 +86,7 @@ def weighted_loss(
     visited, weight = evaluated.h[candidate, row], weights[candidate, row]
     total = (weight * log_joint(model, batch.take(row), visited)).sum()
     if isinstance(evaluated.posterior, RowsTaken):
-        taken = evaluated.posterior.take(row)
-        assert isinstance(taken, Posterior)
-        total = total + inference_scale * (weight * log_prob(taken, visited)).sum()
+        total = total + inference_scale * (weight * log_prob(evaluated.posterior.take(row), visited)).sum()
     else:
         # A posterior of the user's own may know its rows only as they are: all states pass, and the
         # dropped ones count for nothing.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -17,6 +17,9 @@ from jsa.evaluation.score import Likelihood as Likelihood
 from jsa.model import STATES_AT_ONCE, LatentVariableModel, evaluate, log_joint
 from jsa.types import Batch
 from jsa.weights import effective_sample_size, log_mean_weight
+
+WEIGHTS_AT_ONCE = 50_000
+"""Log-weights that are summed up at once: fifty rows of 1,000 samples."""
 
 Progress = Callable[[int], object]
 """Called with the number of rows that were done since the last call."""
@@ -63,7 +66,8 @@ def likelihood(
         Burda, Grosse and Salakhutdinov, Importance weighted autoencoders, ICLR 2016.
     """
     values, sizes = [], []
-    for weights in _weights_by_chunk(model, rows, samples, seed, rows_per_chunk, samples_per_chunk, device, progress):
+    chunks = _weights_by_chunk(model, rows, samples, seed, rows_per_chunk, samples_per_chunk, device, progress)
+    for weights in _joined(chunks):
         values.append(log_mean_weight(weights))
         sizes.append(effective_sample_size(weights))
     log_likelihood, effective = torch.cat(values), torch.cat(sizes)
@@ -108,7 +112,7 @@ def multi_sample_bounds(
     if not particles or min(particles) < 1 or max(particles) > samples:
         raise UsageError(f"a bound takes 1 to {samples} particles (the number of samples), not {tuple(particles)}")
     totals = dict.fromkeys(particles, 0.0)
-    for weights in _weights_by_chunk(model, rows, samples, seed, None, None, device, progress):
+    for weights in _joined(_weights_by_chunk(model, rows, samples, seed, None, None, device, progress)):
         for count in totals:
             groups = weights[: samples // count * count].unflatten(0, (-1, count)).transpose(0, 1)
             totals[count] += float(log_mean_weight(groups).mean(0).sum())
@@ -164,7 +168,7 @@ def _weights_by_chunk(
     device: torch.device | None,
     progress: Progress | None,
 ) -> Iterator[Float[Tensor, "samples batch"]]:
-    """The log-weights of all samples, in double precision, for one group of rows after the other."""
+    """The log-weights of all samples, for one group of rows after the other."""
     if samples < 1:
         raise UsageError(f"importance sampling needs at least 1 sample, not {samples}")
     blocks = math.ceil(samples / BLOCK)
@@ -179,10 +183,22 @@ def _weights_by_chunk(
             for first in range(0, blocks, blocks_at_once):
                 count = min(blocks_at_once, blocks - first)
                 drawn = (part[: samples - first * BLOCK] for part in draws.blocks(first, count))
-                parts.append(evaluate(model, batch, posterior, *drawn).log_weights.double())
+                parts.append(evaluate(model, batch, posterior, *drawn).log_weights)
             yield torch.cat(parts)
             if progress is not None:
                 progress(len(batch))
+
+
+def _joined(chunks: Iterable[Float[Tensor, "samples some"]]) -> Iterator[Float[Tensor, "samples more"]]:
+    """Log-weights of many rows at once, in double precision: what is made of them takes many calls for little work."""
+    waiting: list[Tensor] = []
+    for weights in chunks:
+        waiting.append(weights)
+        if sum(part.numel() for part in waiting) >= WEIGHTS_AT_ONCE:
+            yield torch.cat(waiting, dim=1).double()
+            waiting = []
+    if waiting:
+        yield torch.cat(waiting, dim=1).double()
 
 
 def _batches(rows: Rows, size: int, device: torch.device) -> Iterator[Batch]:

@@ -68,7 +68,7 @@ class Perceptron(nn.Module):
         first, *rest = self.layers
         assert isinstance(first, nn.Linear)
         if of_context is not None:
-            value = F.linear(main, first.weight[:, : self.inputs]) + of_context
+            value = F.linear(main, first.weight[:, : self.inputs]).add_(of_context)
         elif self.one_hot and gather_sum_wins(main, self.one_hot):
             value = gather_sum(main, first, self.one_hot)
         else:

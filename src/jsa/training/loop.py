@@ -28,7 +28,7 @@ from jsa.training.checkpoint import save_weights
 from jsa.training.folder import RunFolder
 from jsa.training.identity import identity
 from jsa.training.numbers import NonFiniteWeightsError, refuse_non_finite_step, refuse_non_finite_weights
-from jsa.training.optimiser import learned, make_optimiser
+from jsa.training.optimiser import forget_gradients, learned, make_optimiser
 from jsa.training.schedule import learning_rate
 from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import StopRequest, StopRequestedError
@@ -193,7 +193,7 @@ class _Training:
         self.attempts.begin()
         try:
             estimate: Estimate = self.learner(batch)
-            self.optimiser.zero_grad(set_to_none=True)
+            forget_gradients(self.parameters.values())
             estimate.loss.backward()
             refuse_non_finite_step(estimate, batch, self.parameters)
         except NumericalError as error:

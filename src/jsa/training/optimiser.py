@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,12 @@ def make_optimiser(learner: nn.Module, config: OptimiserConfig) -> torch.optim.O
 def learned(learner: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters that are to be learned, by name, in the order in which the optimiser has them."""
     return {name: parameter for name, parameter in learner.named_parameters() if parameter.requires_grad}
+
+
+def forget_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """What ``zero_grad`` does, without its hooks, which take a hundredth of the step of a small model."""
+    for parameter in parameters:
+        parameter.grad = None
 
 
 def optimiser_tensors(learner: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
