@@ -17,8 +17,8 @@ from jsa.posteriors import SampledWithLogProb
 from jsa.types import Batch
 
 STATES_AT_ONCE = 1_000
-"""States that are evaluated at once where no graph is kept: few enough for their logits to stay in the processor's
-cache, enough for the matrix products to run at full speed."""
+"""About how many states are evaluated at once where no graph is kept: few enough for their logits to stay in the
+processor's cache, enough for the matrix products to run at full speed."""
 
 
 @runtime_checkable
@@ -163,7 +163,9 @@ def _parts(h: Float[Tensor, "samples batch width"]) -> tuple[Tensor, ...]:
     """
     if torch.is_grad_enabled() or h.device.type != "cpu":
         return (h,)
-    return h.split(max(1, STATES_AT_ONCE // max(1, h.shape[1])))
+    samples, rows = h.shape[:2]
+    # Parts of equal size: a small rest would run at less than full speed.
+    return h.tensor_split(min(samples, max(1, round(samples * rows / STATES_AT_ONCE))))
 
 
 def refuse_non_finite(batch: Batch, joint: Tensor, proposal: Tensor, weights: Tensor) -> None:
