@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -19,12 +19,12 @@ from benchmarks.denormals import denormals
 from benchmarks.evaluation import gathering, nll
 from benchmarks.memory import peaks
 from benchmarks.projection import projections
-from benchmarks.report import HEADER, Measurement, comparison, load, save
+from benchmarks.report import HEADER, Measurement, comparison, load, pooled, save
 from benchmarks.settings import SETTINGS, Setting, digits
 from benchmarks.steps import differentiating_all, scaling, steps, threads
-from benchmarks.workload import train_for_a_while
+from benchmarks.workload import Trained, train_for_a_while
 
-RESULTS = Path("results/bench.json")
+PASSES = 3
 
 
 def main() -> None:
@@ -38,14 +38,9 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     before = load(arguments.compare) if arguments.compare else None
-    measurements = []
-    print(HEADER)
-    for setting in SETTINGS:
-        if arguments.settings and setting.name not in arguments.settings:
-            continue
-        for measurement in measure(setting, with_compile=arguments.with_compile):
-            print(measurement, flush=True)
-            measurements.append(measurement)
+    settings = [setting for setting in SETTINGS if not arguments.settings or setting.name in arguments.settings]
+    measurements = pooled(measure_all(settings, with_compile=arguments.with_compile))
+    print("\n".join(["", HEADER, *map(str, measurements)]))
     print("\nTable 1 of the paper, projected:")
     print("\n".join(projections(measurements)))
     if arguments.out:
@@ -55,21 +50,34 @@ def main() -> None:
         print("\n".join(comparison(before, measurements)))
 
 
-def measure(setting: Setting, *, with_compile: bool = False) -> Iterator[Measurement]:
-    """All measurements of a setting."""
-    trained = train_for_a_while(setting, digits(setting))
+def measure_all(settings: Sequence[Setting], *, with_compile: bool) -> Iterator[Measurement]:
+    """All measurements, those that are ratios of times in each of some passes."""
+    trained = []
+    for setting in settings:
+        print(f"training {setting.name}", flush=True)
+        trained.append(train_for_a_while(setting, digits(setting)))
+    for number in range(1, PASSES + 1):
+        for one in trained:
+            print(f"pass {number} of {PASSES}: {one.setting.name}", flush=True)
+            yield from ratios(one)
+    for one in trained:
+        print(f"memory{' and compilation' if with_compile else ''}: {one.setting.name}", flush=True)
+        if with_compile:
+            yield from compiled(one)
+        yield from peaks(one.setting)
+
+
+def ratios(trained: Trained) -> Iterator[Measurement]:
+    """One pass over what is timed of a setting."""
     yield from steps(trained)
     yield from nll(trained)
     yield from threads(trained)
     yield from scaling(trained)
-    if setting.particles >= 20:
+    if trained.setting.particles >= 20:
         yield from differentiating_all(trained)
-    if setting.name == "categorical":
-        yield from gathering(setting)
+    if trained.setting.name == "categorical":
+        yield from gathering(trained.setting)
         yield from denormals(trained)
-    if with_compile:
-        yield from compiled(trained)
-    yield from peaks(setting)
 
 
 def _commit() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from benchmarks.floor import Pass, Work, evaluation_kernels, passes
+from benchmarks.floor import Kernel, Pass, Work, evaluation_kernels, passes
 from benchmarks.report import Measurement
 from benchmarks.settings import Setting
 from benchmarks.timing import Interleaved
@@ -31,8 +31,25 @@ def nll(trained: Trained) -> Iterator[Measurement]:
             for kernel in kernels:
                 kernel()
 
-    times = Interleaved({"nll": lambda: likelihood(trained.model, rows, SAMPLES), "floor": floor}, rounds=11)
-    notes = {"ms a row": 1e3 * times.seconds("nll") / ROWS}
+    drawing = list(_drawing_kernels(trained))
+
+    def floor_with_draws() -> None:
+        floor()
+        for _ in range(ROWS):
+            for kernel in drawing:
+                kernel()
+
+    times = Interleaved(
+        {
+            "nll": lambda: likelihood(trained.model, rows, SAMPLES),
+            "floor": floor,
+            "floor with draws": floor_with_draws,
+        }
+    )
+    notes = {
+        "ms a row": 1e3 * times.seconds("nll") / ROWS,
+        "x floor with draws": times.ratio("nll", "floor with draws").median,
+    }
     yield Measurement("nll", trained.setting.name, f"{SAMPLES} samples", "x floor", times.ratio("nll", "floor"), notes)
 
 
@@ -53,7 +70,21 @@ def gathering(setting: Setting) -> Iterator[Measurement]:
 
 def _generative(trained: Trained) -> list[Pass]:
     """The products that each sample needs of the generative model alone."""
-    work = Work(rows=0, evaluated=SAMPLES, differentiated=0, through_states=False, uniforms=0)
-    model = trained.model
-    of_inference = len(model.inference) if isinstance(model, BeliefNetwork) else 1
-    return [part for part in passes(model, work)[of_inference:] if part.evaluated]
+    return [part for part in _passes(trained)[_conditionals_of_q(trained) :] if part.evaluated]
+
+
+def _drawing_kernels(trained: Trained) -> Iterator[Kernel]:
+    """What drawing the samples takes: uniforms, and the deeper layers of q, which each sample needs."""
+    uniforms = torch.empty(SAMPLES, trained.model.latent.variables)
+    yield lambda: torch.rand(uniforms.shape, out=uniforms)
+    for part in _passes(trained)[: _conditionals_of_q(trained)]:
+        if part.evaluated:
+            yield from evaluation_kernels(part, SAMPLES)
+
+
+def _passes(trained: Trained) -> list[Pass]:
+    return passes(trained.model, Work(rows=0, evaluated=SAMPLES, differentiated=0, through_states=False, uniforms=0))
+
+
+def _conditionals_of_q(trained: Trained) -> int:
+    return len(trained.model.inference) if isinstance(trained.model, BeliefNetwork) else 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 
 import torch
 
@@ -57,9 +58,31 @@ def save(measurements: Sequence[Measurement], path: Path, command: str, commit: 
         "commit": commit,
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "measurements": [asdict(measurement) for measurement in measurements],
+        "measurements": [_record(measurement) for measurement in measurements],
     }
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def pooled(passes: Iterable[Measurement]) -> list[Measurement]:
+    """One measurement for those of several passes: the spread of all their values, the medians of their notes.
+
+    The speed of a shared machine changes from minute to minute, and a single pass would see one of its moods.
+    """
+    by_key: dict[tuple[str, str, str], list[Measurement]] = {}
+    for measurement in passes:
+        by_key.setdefault(measurement.key, []).append(measurement)
+    return [_pooled(same) for same in by_key.values()]
+
+
+def _pooled(same: Sequence[Measurement]) -> Measurement:
+    values = [value for measurement in same for value in measurement.spread.values]
+    notes = {name: median(measurement.notes[name] for measurement in same) for name in same[0].notes}
+    return replace(same[0], spread=Spread.of(values) if values else same[0].spread, notes=notes)
+
+
+def _record(measurement: Measurement) -> dict[str, object]:
+    spread = measurement.spread
+    return vars(measurement) | {"spread": {"median": spread.median, "low": spread.low, "high": spread.high}}
 
 
 def load(path: Path) -> list[Measurement]:

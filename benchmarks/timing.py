@@ -5,25 +5,27 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-ROUNDS = 15
+ROUNDS = 5
+"""Turns of each contender in one pass; the program makes several passes."""
 SECONDS_A_ROUND = 0.08
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A median with its quartiles."""
+    """A median with its quartiles, and the values where they are still at hand."""
 
     median: float
     low: float
     high: float
+    values: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
         """The median and the quartiles of some values."""
         low, median, high = statistics.quantiles(values, n=4)
-        return cls(median, low, high)
+        return cls(median, low, high, tuple(values))
 
 
 class Interleaved:

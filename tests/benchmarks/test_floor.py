@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.floor import Work, flops, passes, step_kernels
-from benchmarks.report import Measurement, comparison
+from benchmarks.report import Measurement, comparison, load, pooled, save
 from benchmarks.timing import Interleaved, Spread
 from jsa import BeliefNetwork, LatentSpace, Layer, StructuredPrediction
 
@@ -53,6 +54,21 @@ def test_a_ratio_that_grew_beyond_its_spread_is_worse() -> None:
     assert comparison([measured(1.5)], [measured(2.0)])[0].endswith("WORSE")
     assert comparison([measured(2.0)], [measured(1.5)])[0].endswith("better")
     assert comparison([measured(1.5)], [measured(1.52)])[0].endswith("x 1.01 ")
+
+
+def test_passes_are_pooled() -> None:
+    def measured(*values: float) -> Measurement:
+        return Measurement("step", "linear", "JSA", "x floor", Spread.of(values), {"ms": values[0]})
+
+    (pool,) = pooled([measured(1.0, 2.0), measured(3.0, 4.0), measured(5.0, 9.0)])
+    assert pool.spread.median == 3.5
+    assert pool.notes == {"ms": 3.0}
+
+
+def test_measurements_come_back_from_their_file(tmp_path: Path) -> None:
+    measured = Measurement("step", "linear", "JSA", "x floor", Spread.of([1.0, 2.0, 3.0]), {"ms": 4.0})
+    save([measured], tmp_path / "bench.json", "command", "commit")
+    assert load(tmp_path / "bench.json") == [measured]
 
 
 def test_contenders_take_turns() -> None:
