@@ -14,7 +14,8 @@ from jsa.configuration import TrainConfig
 from jsa.experiments.jobs import Places
 from jsa.experiments.results import Result, write_result
 from jsa.records import to_record
-from small_results import COMMIT, score
+from jsa.training.folder import RunFolder
+from small_results import VERSIONS, score
 
 
 def picture() -> bytes:
@@ -62,7 +63,7 @@ def run_folder(
             | {"decoder_evaluations": 1_000 * epoch, "training_seconds": 2.5 * epoch, "processor_seconds": 2.4 * epoch}
         )
     write_lines(path / "metrics.jsonl", lines)
-    write_lines(path / "provenance.jsonl", [{"jsa": "0.1.0", "commit": COMMIT}])
+    RunFolder(path).add_provenance(VERSIONS)
     if tested:
         record = {"best_epoch": 10, "valid_nll": 105.0, "valid_samples": 100, "test": to_record(score(106.25))}
         (path / "evaluation.json").write_text(json.dumps(record))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from jsa.evaluation.score import Likelihood
+from jsa.evaluation.score import Likelihood, LogVariance
 from jsa.experiments.jobs import Deviations, Job
-from jsa.experiments.results import LogVariance, Point, Result, Screened, VariancePoint
+from jsa.experiments.results import Point, Result, Screened, VariancePoint
 from jsa.provenance import Provenance
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+VERSIONS = Provenance("0.1.0", COMMIT, "3.11", "2.6", "2.0", threads=1)
 
 
 def score(nll: float) -> Likelihood:
@@ -42,7 +43,7 @@ def result(
         job=job,
         command=job.command,
         config=config,
-        versions=(Provenance("0.1.0", COMMIT, "3.11", "2.6", "2.0", 1),),
+        versions=(VERSIONS,),
         seconds=9_000.0,
         training_seconds=8_400.0,
         processor_seconds=8_000.0,

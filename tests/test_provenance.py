@@ -11,7 +11,8 @@ import pytest
 import torch
 
 import jsa
-from jsa.provenance import commit, provenance
+from jsa.errors import CheckpointError
+from jsa.provenance import Provenance, commit, provenance
 from jsa.training.folder import RunFolder
 
 
@@ -49,6 +50,15 @@ def test_the_commit_is_that_of_the_package_alone(tmp_path: Path, monkeypatch: py
 
 def test_a_run_remembers_each_program_that_made_it_once(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    for version in ("1", "1", "2"):
-        folder.add_provenance({"jsa": version})
-    assert folder.provenance.read_text() == '{"jsa": "1"}\n{"jsa": "2"}\n'
+    first, second = (Provenance(version, None, "3.11", "2.13", "2.4", threads=1) for version in ("1", "2"))
+    for versions in (first, first, second):
+        folder.add_provenance(versions)
+    assert folder.read_provenance() == [first, second]
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"jsa": "1"}', "[]"])
+def test_a_damaged_record_of_the_programs_is_named(tmp_path: Path, text: str) -> None:
+    folder = RunFolder(tmp_path)
+    folder.provenance.write_text(f"{text}\n")
+    with pytest.raises(CheckpointError, match="mend or remove it"):
+        folder.read_provenance()

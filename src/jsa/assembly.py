@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
+from jsa.cache import ChainCache
 from jsa.configuration import TrainConfig
 from jsa.data import Dataset, Splits, load
 from jsa.errors import UsageError
@@ -18,6 +20,7 @@ from jsa.models.build import build_model
 from jsa.models.structured_prediction import StructuredPrediction
 from jsa.training.checkpoint import load_weights
 from jsa.training.folder import RunFolder
+from jsa.training.state import read_chains
 
 Model = BeliefNetwork | StructuredPrediction
 
@@ -89,6 +92,25 @@ def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None)
         raise UsageError(f"the checkpoint is best or last, not '{checkpoint}'")
     notes = load_weights(model, folder.best if checkpoint == "best" else folder.last)
     return OpenedRun(folder, config, model.eval(), splits, notes)
+
+
+def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor) -> None:
+    """Gives a cache in memory the chains that a state file of a run has of these rows; a run without chains has none.
+
+    Memory-mapped chains are only read, but their folder is held meanwhile.
+    """
+    chains = read_chains(state) if state.is_file() else {}
+    if not chains:
+        return
+    if not opened.config.machine.mapped_chains:
+        cache.restore(chains)
+        return
+    with opened.folder.in_use():
+        mapped = ChainCache(cache.latent, cache.rows, opened.folder.mapped_chains)
+        mapped.restore(chains)
+        states, visited = mapped.read(index)
+    there = visited.nonzero().flatten()
+    cache.write(index[there], states[there], moved=torch.ones(len(there), dtype=torch.bool))
 
 
 def with_data_dir(config: TrainConfig, data_dir: Path | None) -> TrainConfig:

@@ -16,9 +16,16 @@ from jsa.latent import LatentSpace
 from jsa.posteriors import SampledWithLogProb
 from jsa.types import Batch
 
-STATES_AT_ONCE = 1_000
-"""About how many states are evaluated at once where no graph is kept: few enough for their logits to stay in the
-processor's cache, enough for the matrix products to run at full speed."""
+LOGITS_AT_ONCE = 800_000
+FEWEST_STATES, MOST_STATES = 1_000, 4_000
+
+
+def states_at_once(batch: Batch) -> int:
+    """About how many states are evaluated at once where no graph is kept.
+
+    Few enough for their logits to stay in the processor's cache, enough for the matrix products to run at full speed.
+    """
+    return min(MOST_STATES, max(FEWEST_STATES, LOGITS_AT_ONCE // max(1, batch.x.shape[-1])))
 
 
 @runtime_checkable
@@ -148,7 +155,7 @@ def evaluate(
         h: The states.
         log_inference: log q(h | x) where it is known from drawing them.
     """
-    parts = [log_joint(model, batch, part) for part in _parts(h)]
+    parts = [log_joint(model, batch, part) for part in _parts(batch, h)]
     joint = parts[0] if len(parts) == 1 else torch.cat(parts)
     inference = log_prob(posterior, h) if log_inference is None else log_inference
     weights = joint.detach() - inference.detach()
@@ -156,7 +163,7 @@ def evaluate(
     return EvaluatedStates(posterior, h, joint, inference, weights)
 
 
-def _parts(h: Float[Tensor, "samples batch width"]) -> tuple[Tensor, ...]:
+def _parts(batch: Batch, h: Float[Tensor, "samples batch width"]) -> tuple[Tensor, ...]:
     """The states in parts that are evaluated one after the other.
 
     Without a graph to keep, the logits of some hundred states stay in the processor's cache, and memory is used again.
@@ -165,7 +172,7 @@ def _parts(h: Float[Tensor, "samples batch width"]) -> tuple[Tensor, ...]:
         return (h,)
     samples, rows = h.shape[:2]
     # Parts of equal size: a small rest would run at less than full speed.
-    return h.tensor_split(min(samples, max(1, round(samples * rows / STATES_AT_ONCE))))
+    return h.tensor_split(min(samples, max(1, round(samples * rows / states_at_once(batch)))))
 
 
 def refuse_non_finite(batch: Batch, joint: Tensor, proposal: Tensor, weights: Tensor) -> None:

@@ -20,12 +20,12 @@ from jsa.evaluation.rows import FirstRows, SomeRows
 from jsa.learner import Learner
 from jsa.pictures import contexts_of, reconstructed_rows, sample_rows, save_curves, save_grid, save_pairs
 from jsa.provenance import provenance
-from jsa.records import to_record
-from jsa.scoring import Scores, Scoring, read_scores
+from jsa.scoring import Scoring
 from jsa.training.events import Events
 from jsa.training.folder import RunFolder, refuse_existing, unused
 from jsa.training.loop import TrainingRows, Watcher, train
 from jsa.training.report import watcher
+from jsa.training.scores import Scores, read_scores
 from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.stages import check_rows_stay
@@ -117,7 +117,7 @@ def _to_the_end(
 ) -> Outcome:
     """Trains from wherever the run stands, tests, and draws."""
     learner = Learner(model, make_estimator(config, model, splits.train, folder))
-    folder.add_provenance(to_record(provenance()))
+    folder.add_provenance(provenance())
     request = stop or StopRequest()
     with nullcontext() if stop is None else stop.listening():
         leading = _train(config, splits, learner, folder, request)

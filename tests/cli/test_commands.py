@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from jsa import JSA, Batch, ChainCache
 from jsa.assembly import open_run
 from jsa.cli import main
+from jsa.errors import UsageError
 from jsa.estimators import ESTIMATORS
+from jsa.training.state import read_chains
 
 SIZES = ["--model", "linear", "--latents", "4", "--epochs", "4", "--learning-rate", "0.02", "--threads", "1"]
 
@@ -197,3 +200,33 @@ def test_variance_at_a_snapshot(table: Path, tmp_path: Path, capsys: pytest.Capt
     assert first != second
     assert main(["variance", str(out), "--snapshot", "7"]) == 2
     assert "has no snapshot of epoch 7: it has 1, 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("chains", [["--mapped-chains"], []])
+def test_variance_begins_where_the_chains_stand(
+    table: Path, tmp_path: Path, chains: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    assert main(["train", "--data", str(table), *SIZES, "--epochs", "2", *chains, "--out", str(out)]) == 0
+    begun = []
+
+    def recorded(model: object, estimator: JSA, batch: Batch, *_: object, **__: object) -> None:
+        begun.append(estimator.cache.read(batch.index))
+        raise UsageError("enough")
+
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.gradient_report", recorded)
+    assert main(["variance", str(out), "--estimators", "jsa", "--rows", "20", "--reference-moves", "100"]) == 2
+    folder = out / "chains" if chains else None
+    cache = ChainCache(open_run(out).model.latent, 240, folder)
+    cache.restore(read_chains(out / "state.safetensors"))
+    states, visited = begun[0]
+    assert visited.all()
+    assert torch.equal(states, cache.read(torch.arange(20))[0])
+
+
+def test_variance_of_chains_on_a_run_that_has_none(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    sizes = ["--epochs", "1", "--particles", "2", "--model", "linear", "--latents", "3", "--test-samples", "5"]
+    assert main(["train", "--data", str(table), "--estimator", "rloo", *sizes, "--out", str(out)]) == 0
+    few = ["--draws", "20", "--rows", "20", "--reference-moves", "100"]
+    assert main(["variance", str(out), "--estimators", "jsa", *few]) == 0

@@ -93,6 +93,17 @@ def test_a_second_call_reuses_everything(
     assert "2 runs, 2 of them done" in capsys.readouterr().out
 
 
+def test_results_of_another_table_of_the_same_name_are_not_reused(
+    table: Path, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / table.name
+    other.write_text(table.read_text())
+    assert main(flags(other, whole)) == 2
+    said = capsys.readouterr().err
+    assert "is the result of another job (jsa reproduce table2 --columns categorical" in said
+    assert "choose another folder with --results" in said
+
+
 def test_a_killed_job_and_a_killed_command_are_continued(table: Path, whole: Path, tmp_path: Path) -> None:
     process = begun(table, tmp_path)
     until(lambda: any(path.stat().st_size > 100 for path in metrics(tmp_path)) and workers(tmp_path))

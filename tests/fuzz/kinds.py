@@ -21,13 +21,18 @@ from jsa.data.published import PublishedAmat, PublishedFile, PublishedPictures
 from jsa.data.salakhutdinov import PACKED_NAME, read_amat, read_packed
 from jsa.data.splits import Splits
 from jsa.data.table import TableOptions, table_splits
+from jsa.experiments.results import read_result, write_result
 from jsa.learner import Learner
+from jsa.provenance import Provenance
 from jsa.records import read_record, to_record
 from jsa.tensors import load_tensors, save_tensors
 from jsa.training.checkpoint import load_weights, save_weights
 from jsa.training.folder import RunFolder
 from jsa.training.optimiser import make_optimiser
+from jsa.training.scores import Scores, read_rescored, read_scores, write_rescored, write_scores
+from jsa.training.selection import ValidatedEpoch
 from jsa.training.state import TrainingState
+from small_results import result, score
 
 from . import formats
 from .mutations import Mutation, any_mutation
@@ -184,6 +189,20 @@ def make_metrics(folder: Path) -> None:
     RunFolder(folder).metrics.write_text(lines, encoding="utf-8")
 
 
+# Scores, versions and published results
+
+
+def make_scores(folder: Path) -> None:
+    scored = score(100.5)
+    write_scores(RunFolder(folder), Scores(ValidatedEpoch(101.5, 4), 1_000, scored))
+    write_rescored(RunFolder(folder), {4: scored, 5: scored})
+
+
+def make_provenance(folder: Path) -> None:
+    for version in ("0.1.0", "0.2.0"):
+        RunFolder(folder).add_provenance(Provenance(version, None, "3.11", "2.13", "2.4", threads=1))
+
+
 # Published data
 
 
@@ -274,6 +293,27 @@ KINDS: Sequence[Kind] = (
         make_metrics,
         lambda folder: list(RunFolder(folder).read_metrics()),
         [formats.json_line],
+        False,
+    ),
+    Kind(
+        "scores",
+        make_scores,
+        lambda folder: (read_scores(RunFolder(folder)), read_rescored(RunFolder(folder))),
+        [formats.mutated_json],
+        False,
+    ),
+    Kind(
+        "provenance.jsonl",
+        make_provenance,
+        lambda folder: RunFolder(folder).read_provenance(),
+        [formats.json_line],
+        False,
+    ),
+    Kind(
+        "result",
+        lambda folder: write_result(result(chains=True, variance=True), folder / "result.json"),
+        lambda folder: read_result(folder / "result.json"),
+        [formats.mutated_json],
         False,
     ),
     Kind("embedded MNIST, .xz", make_archive, open_archive, [formats.rebuilt_xz], True),

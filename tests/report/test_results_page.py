@@ -118,8 +118,8 @@ def test_no_results_are_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture
     ("field", "value", "sentence"),
     [
         ("table", "table9", "there is no table 'table9'"),
-        ("method", "<b>", "which table1 has not"),
-        ("column", "../../../x", "which table1 has not"),
+        ("method", "<b>", "linear-jsa-seed0.json: there is no method '<b>'"),
+        ("column", "../../../x", "linear-jsa-seed0.json: there is no column '../../../x'"),
     ],
 )
 def test_a_result_of_no_cell_is_refused(tmp_path: Path, field: str, value: str, sentence: str) -> None:

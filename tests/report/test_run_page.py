@@ -13,7 +13,9 @@ from jsa.errors import JsaError
 from jsa.models.configuration import preset
 from jsa.report.page import render
 from jsa.report.run_folders import run_page
+from jsa.training.folder import RunFolder
 from small_reports import Parsed, run_folder, write_lines
+from small_results import VERSIONS
 
 
 def page(*paths: Path) -> Parsed:
@@ -115,7 +117,7 @@ def test_numbers_that_are_not_finite_are_gaps(tmp_path: Path) -> None:
         ("metrics.jsonl", '{"epoch": 1, "valid_nll": 1' + 400 * "0" + "}\n", "line 1 has a number"),
         ("evaluation.json", "{}", "evaluation.json is damaged"),
         ("evaluation.json", "[]", "evaluation.json is damaged"),
-        ("provenance.jsonl", "", "provenance.jsonl is damaged"),
+        ("provenance.jsonl", "{}\n", "provenance.jsonl is damaged"),
         ("provenance.jsonl", "3\n", "provenance.jsonl is damaged"),
         ("samples.png", "<svg>", "samples.png is no PNG picture"),
     ],
@@ -131,7 +133,7 @@ def test_damaged_files_are_one_sentence(tmp_path: Path, name: str, content: str,
 def test_names_from_files_stay_text(tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     path = run_folder(tmp_path / "<img src=x onerror=alert(3)>", TrainConfig(data=evil))
-    write_lines(path / "provenance.jsonl", [{"commit": "<script>alert(4)</script>"}])
+    RunFolder(path).add_provenance(replace(VERSIONS, commit="<script>alert(4)</script>"))
     found = Parsed(render(run_page([path], title=evil)))
     assert len(found.named("script")) == 2
     assert all((shown["src"] or "").startswith("data:image/png;base64,") for shown in found.named("img"))

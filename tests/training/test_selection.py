@@ -13,11 +13,12 @@ from jsa.data import Splits
 from jsa.errors import CheckpointError, UsageError
 from jsa.evaluation.likelihood import likelihood
 from jsa.evaluation.rows import SomeRows
-from jsa.scoring import Scoring, read_rescored, read_scores
+from jsa.scoring import Scoring
 from jsa.tensors import load_tensors
 from jsa.training.checkpoint import load_weights
 from jsa.training.folder import RunFolder
 from jsa.training.identity import check_identity, identity
+from jsa.training.scores import read_rescored, read_scores
 from jsa.training.signals import StopRequest, StopRequestedError
 from small_runs import patterned, small_config, small_model, trained
 

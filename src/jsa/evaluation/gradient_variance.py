@@ -15,6 +15,7 @@ from jsa.errors import UsageError
 from jsa.estimators import Enumeration, Estimator, PersistentEstimator, Stage
 from jsa.estimators.weighted import weighted_loss
 from jsa.evaluation.likelihood import Progress
+from jsa.evaluation.score import LogVariance
 from jsa.latent import ENUMERATION_LIMIT
 from jsa.model import LatentVariableModel
 from jsa.samplers import metropolis_independence
@@ -24,20 +25,6 @@ GROUPS = 10
 """The draws are divided into so many groups, whose spread gives the interval."""
 
 MOVES_AT_ONCE = 20
-
-
-@dataclass(frozen=True)
-class Variance:
-    """The summed variance of the gradient of one set of parameters.
-
-    Attributes:
-        log_variance: The logarithm of the sum over parameters of the variance of one draw.
-        low, high: An interval of 95 % for it, from the spread over groups of draws.
-    """
-
-    log_variance: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -51,8 +38,8 @@ class GradientReport:
         decoder_evaluations: States a row that a draw passed through the decoder.
     """
 
-    given_state: Mapping[str, Variance]
-    total: Mapping[str, Variance]
+    given_state: Mapping[str, LogVariance]
+    total: Mapping[str, LogVariance]
     squared_bias: Mapping[str, float]
     decoder_evaluations: float
 
@@ -140,7 +127,7 @@ def gradient_variance(
     draws: int = 1000,
     *,
     progress: Progress | None = None,
-) -> dict[str, Variance]:
+) -> dict[str, LogVariance]:
     """The variance of an estimator's gradient on one batch for theta and phi, in the stage that the estimator is in.
 
     Args:
@@ -213,7 +200,7 @@ def _variances(
     draws: int,
     moves: int,
     progress: Progress | None,
-) -> tuple[dict[str, Variance], dict[str, Tensor]]:
+) -> tuple[dict[str, LogVariance], dict[str, Tensor]]:
     """The variance of each set of parameters, and the mean gradients."""
     everything = {name: Moments() for name in groups}
     by_group: dict[str, list[float]] = {name: [] for name in groups}
@@ -233,12 +220,12 @@ def _variances(
     return variances, {name: torch.as_tensor(everything[name].mean) for name in groups}
 
 
-def _interval(variance: float, by_group: Sequence[float]) -> Variance:
+def _interval(variance: float, by_group: Sequence[float]) -> LogVariance:
     if variance <= 0:
-        return Variance(-math.inf, -math.inf, -math.inf)
+        return LogVariance(-math.inf, -math.inf, -math.inf)
     spread = float(torch.tensor(by_group, dtype=torch.float64).std()) / math.sqrt(len(by_group))
     half = 2.262 * spread / variance  # Student's quantile for nine degrees of freedom
-    return Variance(math.log(variance), math.log(variance) - half, math.log(variance) + half)
+    return LogVariance(math.log(variance), math.log(variance) - half, math.log(variance) + half)
 
 
 def _gradient(loss: Tensor, groups: Mapping[str, Sequence[nn.Parameter]]) -> dict[str, Tensor]:

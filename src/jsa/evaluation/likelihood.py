@@ -14,7 +14,7 @@ from torch import Tensor
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.score import Likelihood as Likelihood
-from jsa.model import STATES_AT_ONCE, LatentVariableModel, evaluate, log_joint
+from jsa.model import LatentVariableModel, evaluate, log_joint, states_at_once
 from jsa.types import Batch
 from jsa.weights import effective_sample_size, log_mean_weight
 
@@ -57,7 +57,7 @@ def likelihood(
         rows: The data.
         samples: Importance samples a row.
         seed: The seed of the draws.
-        rows_per_chunk: Rows that are evaluated at once; chosen for about 1,000 states at once where not given.
+        rows_per_chunk: Rows that are evaluated at once; chosen for one to four thousand states where not given.
         samples_per_chunk: Samples of each that are evaluated at once, in whole blocks of 50.
         device: Where to evaluate; the device of the model's parameters where not given.
         progress: Called with the number of rows done.
@@ -130,11 +130,11 @@ def exact_likelihood(
     device = device or _device_of(model)
     values = []
     with evaluating(model):
-        states = model.latent.enumerate(device=device)
-        for batch in _batches(rows, max(1, STATES_AT_ONCE // len(states)), device):
+        states, at_once = model.latent.enumerate(device=device), _states_at_once(rows)
+        for batch in _batches(rows, max(1, at_once // len(states)), device):
             parts = [
                 log_joint(model, batch, part.to(batch.x.dtype).unsqueeze(1).expand(-1, len(batch), -1)).double()
-                for part in states.split(STATES_AT_ONCE)
+                for part in states.split(at_once)
             ]
             values.append(torch.logsumexp(torch.cat(parts), 0))
             if progress is not None:
@@ -171,10 +171,11 @@ def _weights_by_chunk(
     """The log-weights of all samples, for one group of rows after the other."""
     if samples < 1:
         raise UsageError(f"importance sampling needs at least 1 sample, not {samples}")
-    blocks = math.ceil(samples / BLOCK)
-    blocks_at_once = min(blocks, max(1, math.ceil((samples_per_chunk or STATES_AT_ONCE) / BLOCK)))
-    rows_at_once = rows_per_chunk or max(1, STATES_AT_ONCE // min(samples, blocks_at_once * BLOCK))
     device = device or _device_of(model)
+    at_once = _states_at_once(rows)
+    blocks = math.ceil(samples / BLOCK)
+    blocks_at_once = min(blocks, max(1, math.ceil((samples_per_chunk or at_once) / BLOCK)))
+    rows_at_once = rows_per_chunk or max(1, at_once // min(samples, blocks_at_once * BLOCK))
     with evaluating(model):
         for batch in _batches(rows, rows_at_once, device):
             posterior = model.posterior(batch)
@@ -199,6 +200,10 @@ def _joined(chunks: Iterable[Float[Tensor, "samples some"]]) -> Iterator[Float[T
             waiting = []
     if waiting:
         yield torch.cat(waiting, dim=1).double()
+
+
+def _states_at_once(rows: Rows) -> int:
+    return states_at_once(rows.batch(torch.arange(1))) if len(rows) else 1
 
 
 def _batches(rows: Rows, size: int, device: torch.device) -> Iterator[Batch]:

@@ -1,4 +1,4 @@
-"""What a likelihood was found to be. Nothing here needs torch."""
+"""What evaluations come to: a likelihood, a variance. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -50,3 +50,17 @@ class Likelihood:
             f"{self.samples} samples are too few for this model to tell its NLL to 0.1 nat: the estimate is biased "
             f"upward by {self.upward_bias:.2f} or more (compare only figures with equal sample counts)"
         )
+
+
+@dataclass(frozen=True)
+class LogVariance:
+    """The logarithm of a summed variance: of the gradient of one set of parameters.
+
+    Attributes:
+        log_variance: The logarithm of the sum over parameters of the variance of one draw.
+        low, high: An interval of 95 % for it, from the spread over groups of draws.
+    """
+
+    log_variance: float
+    low: float
+    high: float

@@ -96,17 +96,19 @@ class Job:
     deviations: Deviations = field(default_factory=Deviations)
 
     def __post_init__(self) -> None:
-        if self.budget not in get_args(Budget):
-            raise unknown_name("budget", self.budget, get_args(Budget))
+        whole = table(self.table)
+        for kind, name, known in (
+            ("budget", self.budget, get_args(Budget)),
+            ("column", self.column, [column.name for column in whole.columns]),
+            ("method", self.method, [method.name for method in whole.methods]),
+        ):
+            if name not in known:
+                raise unknown_name(kind, name, known)
 
     @property
     def cell(self) -> Cell:
         """The cell that the job is for."""
-        return next(
-            cell
-            for cell in table(self.table).cells()
-            if (cell.column.name, cell.method.name) == (self.column, self.method)
-        )
+        return table(self.table).cell(self.column, self.method)
 
     @property
     def config(self) -> TrainConfig:

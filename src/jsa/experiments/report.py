@@ -8,8 +8,7 @@ from jsa.errors import UsageError
 from jsa.experiments.comparison import Compared, ComparedTable, compared_tables, plus_minus
 from jsa.experiments.jobs import Places
 from jsa.experiments.results import Point, Result, VariancePoint, read_results
-from jsa.experiments.tables import table
-from jsa.report.entry import Entry, FinalScore, Track
+from jsa.report.entry import Entry, Track
 from jsa.report.page import Page
 from jsa.report.pictures import Picture, read_picture
 from jsa.report.tables import Figure, FigureTable, Row
@@ -28,8 +27,6 @@ def results_page(folder: Path, title: str | None = None) -> Page:
         raise UsageError(
             f"there are no results in {folder}: name another folder with --results, or name run folders to report on"
         )
-    for result in results:
-        _refuse_unknown(result, folder)
     tables = compared_tables(results)
     entries = [
         _entry(result, label, method.label, folder)
@@ -44,17 +41,6 @@ def results_page(folder: Path, title: str | None = None) -> Page:
         "the paper's."
     )
     return Page(title or "Joint stochastic approximation: results", about, entries, [_table(one) for one in tables])
-
-
-def _refuse_unknown(result: Result, folder: Path) -> None:
-    """A result is somebody's file: a table, column or method that does not exist has no place on the page."""
-    job = result.job
-    known = {(cell.column.name, cell.method.name) for cell in table(job.table).cells()}
-    if (job.column, job.method) not in known:
-        raise UsageError(
-            f"a result in {folder} is of column '{job.column}' and method '{job.method}', which {job.table} has not: "
-            "remove it or make it again"
-        )
 
 
 def _columns(compared: ComparedTable) -> list[tuple[str, int]]:
@@ -95,7 +81,6 @@ def _figure(cell: Compared, *, comparable: bool) -> Figure:
 
 
 def _entry(result: Result, group: str, method: str, folder: Path) -> Entry:
-    test = result.test
     return Entry(
         label=f"{method}, seed {result.job.seed}",
         series=method,
@@ -107,9 +92,7 @@ def _entry(result: Result, group: str, method: str, folder: Path) -> Entry:
         switch_epoch=_switch_epoch(result),
         best_epoch=result.best_epoch,
         valid_nll=result.valid.nll,
-        test=FinalScore(
-            test.nll, test.row_error, test.monte_carlo_error, test.effective_sample_size, test.samples, test.rows
-        ),
+        test=result.test,
         training_seconds=result.training_seconds,
         decoder_evaluations=result.decoder_evaluations,
         commit=result.versions[-1].commit if result.versions else None,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from jsa.configuration import TrainConfig
 from jsa.errors import UsageError
-from jsa.evaluation.score import Likelihood
-from jsa.experiments.jobs import Job
+from jsa.evaluation.score import Likelihood, LogVariance
+from jsa.experiments.jobs import Job, Places
 from jsa.experiments.tables import TABLES
 from jsa.files import write_text
 from jsa.provenance import Provenance
@@ -62,15 +62,6 @@ class Point:
     chain_age: float | None = None
     frozen_share: float | None = None
     stage: int | None = None
-
-
-@dataclass(frozen=True)
-class LogVariance:
-    """The logarithm of a summed variance, with an interval of 95 %."""
-
-    log_variance: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -126,6 +117,17 @@ def read_result(path: Path) -> Result:
     if result.best_epoch not in {found.epoch for found in result.leading}:
         raise UsageError(f"{path}: its best epoch {result.best_epoch} is none of its leading ones: make it again")
     return result
+
+
+def is_done(job: Job, places: Places) -> bool:
+    """Whether the result of a job is there; that of another job of the same name is refused."""
+    path = places.result(job)
+    if not path.is_file():
+        return False
+    found = read_result(path).job
+    if found != job:
+        raise UsageError(f"{path} is the result of another job ({found.command}): choose another folder with --results")
+    return True
 
 
 def read_results(folder: Path) -> list[Result]:

@@ -48,11 +48,6 @@ class Cell:
     method: Method
 
     @property
-    def name(self) -> str:
-        """Its name in file names."""
-        return f"{self.column.name}-{self.method.name}"
-
-    @property
     def config(self) -> TrainConfig:
         """The run at the paper's budget."""
         options = self.method.options
@@ -76,6 +71,10 @@ class Table:
     columns: tuple[Column, ...]
     methods: tuple[Method, ...]
     footnotes: tuple[str, ...] = field(default=())
+
+    def cell(self, column: str, method: str) -> Cell:
+        """The cell of a column and a method, by their names."""
+        return next(cell for cell in self.cells() if (cell.column.name, cell.method.name) == (column, method))
 
     def cells(self) -> Iterator[Cell]:
         """Its cells, row by row."""
@@ -217,9 +216,9 @@ TABLES: Mapping[str, Table] = {table.name: table for table in (_table_1(), _tabl
 def table(name: str) -> Table:
     """A table by its name.
 
-    >>> cell = next(iter(table("table1").cells()))
-    >>> cell.name, cell.config.epochs, cell.published
-    ('linear-reinforce', 1000, Published(nll=170.1, deviation=None))
+    >>> cell = table("table1").cell("linear", "reinforce")
+    >>> cell.config.epochs, cell.published
+    (1000, Published(nll=170.1, deviation=None))
     """
     if name not in TABLES:
         raise unknown_name("table", name, TABLES)

@@ -9,7 +9,7 @@ import torch
 
 from jsa.assembly import load_splits, make_estimator, make_model
 from jsa.evaluation.gradient_variance import gradient_variance
-from jsa.experiments.results import LogVariance, VariancePoint
+from jsa.experiments.results import VariancePoint
 from jsa.files import write_text
 from jsa.learner import Learner
 from jsa.records import from_record, read_json, to_record
@@ -52,8 +52,7 @@ def variances_along(folder: RunFolder, stop: StopRequest, draws: int) -> tuple[V
                 found = gradient_variance(model, estimator, batch, draws, progress=stop.interrupting(progress))
         except StopRequestedError:
             raise stop.interrupted(f"before the variance at epoch {epoch}", "the same command") from None
-        theta, phi = (from_record(LogVariance, to_record(found[name])) for name in ("theta", "phi"))
-        known[epoch] = VariancePoint(epoch, theta, phi)
+        known[epoch] = VariancePoint(epoch, found["theta"], found["phi"])
         write_text(path, json.dumps([to_record(point) for point in known.values()]) + "\n")
     return tuple(known[epoch] for epoch in epochs)
 

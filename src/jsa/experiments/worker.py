@@ -31,12 +31,11 @@ from jsa.experiments.results import (
 from jsa.experiments.variance import DRAWS, variances_along
 from jsa.files import remove_leftovers
 from jsa.pictures import contexts_of, sample_rows, save_grid
-from jsa.provenance import Provenance
 from jsa.records import from_record
 from jsa.run import Changes, Outcome, resume, run
-from jsa.scoring import read_rescored
 from jsa.training.folder import RunFolder
 from jsa.training.lock import InUseError
+from jsa.training.scores import read_rescored
 from jsa.training.signals import StopRequest
 
 PATIENCE = 60.0
@@ -92,7 +91,7 @@ def _result(job: Job, folder: RunFolder, outcome: Outcome, variance: Sequence[Va
         job=job,
         command=job.command,
         config=folder.read_config(),
-        versions=tuple(from_record(Provenance, record) for record in folder.read_provenance()),
+        versions=tuple(folder.read_provenance()),
         seconds=last["seconds"],
         training_seconds=last["training_seconds"],
         processor_seconds=last["processor_seconds"],

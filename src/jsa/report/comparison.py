@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jsa.report.entry import Entry, FinalScore
+from jsa.evaluation.score import Likelihood
+from jsa.report.entry import Entry
 from jsa.report.markup import Markup, element
 from jsa.report.numbers import ABSENT, count, decimal, lasting
 
@@ -43,7 +44,7 @@ def _cells(entry: Entry, number: int) -> list[Markup]:
     ]
 
 
-def _test_cells(test: FinalScore | None, unfinished: str | None) -> list[Markup]:
+def _test_cells(test: Likelihood | None, unfinished: str | None) -> list[Markup]:
     if test is None:
         return [element("td", unfinished or "not tested", class_="text unfinished"), _number(), _number()]
     title = f"{test.samples:,} samples a row, {test.rows:,} rows"

@@ -6,22 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jsa.configuration import TrainConfig
+from jsa.evaluation.score import Likelihood
 from jsa.report.pictures import Picture
 
 Track = Mapping[str, Sequence[float | None]]
 """Figures along a run by name, all of one length; where there is no figure stands none."""
-
-
-@dataclass(frozen=True)
-class FinalScore:
-    """The NLL on the test rows in nats, with its errors over rows and of Monte Carlo."""
-
-    nll: float
-    row_error: float
-    monte_carlo_error: float
-    effective_sample_size: float
-    samples: int
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +43,7 @@ class Entry:
     switch_epoch: int | None = None
     best_epoch: int | None = None
     valid_nll: float | None = None
-    test: FinalScore | None = None
+    test: Likelihood | None = None
     training_seconds: float | None = None
     decoder_evaluations: int | None = None
     commit: str | None = None

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jsa.configuration import TrainConfig
-from jsa.errors import CheckpointError, UsageError
-from jsa.records import read_json
-from jsa.report.entry import Entry, FinalScore, Track
+from jsa.errors import UsageError
+from jsa.report.entry import Entry, Track
 from jsa.report.page import Page
 from jsa.report.pictures import Picture, read_picture
 from jsa.training.folder import RunFolder
+from jsa.training.scores import read_scores
 
 FIGURES = (
     *("epoch", "training_seconds", "processor_seconds", "decoder_evaluations"),
     *("valid_nll", "train_nll", "test_nll"),
     *("acceptance", "chain_age", "frozen_share"),
 )
-SCORE = {
-    **dict.fromkeys(("nll", "row_error", "monte_carlo_error", "effective_sample_size"), float),
-    **dict.fromkeys(("samples", "rows"), int),
-}
 PICTURES = ("samples", "reconstructions")
 
 
@@ -45,8 +40,7 @@ def read_entry(path: Path, label: str) -> Entry:
     lines = enumerate(folder.read_metrics(), 1)
     metrics = [_checked(line, f"{folder.metrics}: line {number}") for number, line in lines]
     last = metrics[-1] if metrics else {}
-    score = _read_scores(folder) if folder.evaluation.is_file() else None
-    best_epoch, valid_nll, test = score or (None, None, None)
+    scores = read_scores(folder) if folder.evaluation.is_file() else None
     return Entry(
         label=label,
         series=label,
@@ -55,14 +49,14 @@ def read_entry(path: Path, label: str) -> Entry:
         command=f"jsa train --config {shlex.quote(str(folder.config))}",
         curve=_curve(metrics),
         switch_epoch=_switch_epoch(metrics),
-        best_epoch=best_epoch,
-        valid_nll=valid_nll,
-        test=test,
+        best_epoch=scores.best.epoch if scores else None,
+        valid_nll=scores.best.nll if scores else None,
+        test=scores.test if scores else None,
         training_seconds=last.get("training_seconds"),
         decoder_evaluations=_whole(last.get("decoder_evaluations")),
-        commit=_read_commit(folder),
+        commit=_commit(folder),
         pictures=_read_pictures(folder),
-        unfinished=None if score else f"unfinished: epoch {_whole(last.get('epoch', 0))} of {config.epochs}",
+        unfinished=None if scores else f"unfinished: epoch {_whole(last.get('epoch', 0))} of {config.epochs}",
     )
 
 
@@ -100,29 +94,10 @@ def _switch_epoch(metrics: Sequence[Mapping[str, float]]) -> int | None:
     return None if first is None else _whole(first - 1)
 
 
-def _read_scores(folder: RunFolder) -> tuple[int, float, FinalScore]:
-    """The best epoch, its NLL on the validation rows, and that on the test rows."""
-    record = read_json(folder.evaluation)
-    try:
-        test = record["test"]
-        figures = {name: kind(test[name]) for name, kind in SCORE.items()}
-        score = FinalScore(**figures)
-        return int(record["best_epoch"]), float(record["valid_nll"]), score
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise CheckpointError(
-            f"{folder.evaluation} is damaged ({error}): delete it and continue with {folder.resume_command}"
-        ) from error
-
-
-def _read_commit(folder: RunFolder) -> str | None:
+def _commit(folder: RunFolder) -> str | None:
     """The commit with which the run was last continued; runs of earlier versions do not know theirs."""
-    if not folder.provenance.is_file():
-        return None
-    try:
-        commit = json.loads(folder.provenance.read_text(encoding="utf-8").splitlines()[-1])["commit"]
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
-        raise UsageError(f"{folder.provenance} is damaged ({type(error).__name__}): mend or remove it") from error
-    return None if commit is None else str(commit)
+    records = folder.read_provenance()
+    return records[-1].commit if records else None
 
 
 def _read_pictures(folder: RunFolder) -> tuple[Picture, ...]:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from jsa.configuration import TrainConfig
 from jsa.crash import crash_point
-from jsa.errors import CheckpointError, UsageError
+from jsa.errors import CheckpointError, UsageError, shortened
 from jsa.files import flush, remove_leftovers, replacing, write_text
-from jsa.records import read_number_lines, read_record, to_record
+from jsa.provenance import Provenance
+from jsa.records import from_record, read_number_lines, read_record, to_record
 from jsa.training.lock import NAME as LOCK
 from jsa.training.lock import locked
 
@@ -88,21 +89,22 @@ class RunFolder:
         """How a person continues this run."""
         return f"jsa train --resume {shlex.quote(str(self.path))}"
 
-    def add_provenance(self, record: Mapping[str, object]) -> None:
+    def add_provenance(self, versions: Provenance) -> None:
         """Writes down with what the run is begun or continued, unless that is the same as before."""
-        line = json.dumps(record) + "\n"
+        line = json.dumps(to_record(versions)) + "\n"
         before = self.provenance.read_text(encoding="utf-8") if self.provenance.is_file() else ""
         if not before.endswith(line):
             write_text(self.provenance, before + line)
 
-    def read_provenance(self) -> list[object]:
-        """With what the run was begun and continued, in this order."""
+    def read_provenance(self) -> list[Provenance]:
+        """With what the run was begun and continued, in this order; runs of earlier versions do not know it."""
         if not self.provenance.is_file():
             return []
         try:
-            return [json.loads(line) for line in self.provenance.read_text(encoding="utf-8").splitlines()]
-        except ValueError as error:
-            raise CheckpointError(f"{self.provenance} is damaged ({error}): delete it") from error
+            lines = self.provenance.read_text(encoding="utf-8").splitlines()
+            return [from_record(Provenance, json.loads(line)) for line in lines]
+        except (ValueError, RecursionError, UsageError) as error:
+            raise CheckpointError(f"{self.provenance} is damaged ({shortened(error)}): mend or remove it") from error
 
     def leading_epoch(self, epoch: int) -> Path:
         """Where the weights of a leading epoch are, where more than the best one is kept."""

@@ -14,7 +14,7 @@ from jsa.cli.arguments import parse
 from jsa.errors import JsaError, UsageError
 from jsa.experiments.comparison import markdown, write_tables
 from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
-from jsa.experiments.results import read_results
+from jsa.experiments.results import is_done, read_results
 from jsa.experiments.tables import TABLES
 
 
@@ -62,7 +62,7 @@ def run(arguments: Sequence[str]) -> None:
         names = list(TABLES) if parsed.what == "all" else [parsed.what]
         seeds = range(parsed.first_seed, parsed.first_seed + parsed.seeds)
         jobs = list(plan(names, parsed.budget, seeds, parsed.methods, parsed.columns, parsed.deviations))
-        missing = [job for job in jobs if not places.result(job).is_file()]
+        missing = [job for job in jobs if not is_done(job, places)]
         print(f"{len(jobs)} runs, {len(jobs) - len(missing)} of them done; run folders in {places.runs}")
         if parsed.dry_run:
             _show(missing, places)

@@ -48,13 +48,14 @@ def run(arguments: Sequence[str]) -> None:
 
     import torch
 
+    from jsa.assembly import take_chains
     from jsa.estimators import PersistentEstimator
     from jsa.estimators.build import build_estimator, option_names
     from jsa.evaluation.gradient_variance import gradient_report, posterior_gradient
     from jsa.files import write_text
     from jsa.records import to_record
     from jsa.training.report import evaluation_progress
-    from jsa.training.state import load_model, read_chains
+    from jsa.training.state import load_model
 
     option_sets = {name: option_names(name) for name in parsed.estimators}
     opened = parsed.open()
@@ -79,8 +80,7 @@ def run(arguments: Sequence[str]) -> None:
         if isinstance(estimator, PersistentEstimator):
             if reference is None:
                 reference = posterior_gradient(opened.model, batch, parsed.reference_moves)
-            if state.is_file() and not opened.config.machine.mapped_chains:
-                estimator.cache.restore(read_chains(state))
+            take_chains(estimator.cache, opened, state, batch.index)
         rounds = 2 if isinstance(estimator, PersistentEstimator) else 1
         with evaluation_progress(rounds * parsed.draws, name) as progress:
             reports[name] = gradient_report(
