@@ -45,6 +45,10 @@ def shortened(text: object) -> str:
     return whole if len(whole) <= 200 else f"{whole[:197]}..."
 
 
+OUT_OF_MEMORY = ("allocate memory", "out of memory", "size calculation overflowed", "Overflow when unpacking")
+"""What torch says where a tensor is too large for a device, for all memory, or for a number of 64 bits."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist, with the nearest one that does.
 
@@ -74,6 +78,15 @@ def guarded(action: Callable[[], int]) -> int:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _said(f"{place}{error.strerror or error}", 1)
+    except (MemoryError, RuntimeError, TypeError) as error:
+        if not _asks_too_much(error):
+            raise
+        return _said("there is not enough memory for this: ask for fewer latents, particles, samples or rows", 1)
+
+
+def _asks_too_much(error: Exception) -> bool:
+    """Whether memory was asked for that is not there: torch has no type of its own for that on the processor."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
 
 def _said(sentence: str, code: int) -> int:

@@ -230,3 +230,16 @@ def test_variance_of_chains_on_a_run_that_has_none(table: Path, tmp_path: Path) 
     assert main(["train", "--data", str(table), "--estimator", "rloo", *sizes, "--out", str(out)]) == 0
     few = ["--draws", "20", "--rows", "20", "--reference-moves", "100"]
     assert main(["variance", str(out), "--estimators", "jsa", *few]) == 0
+
+
+@pytest.mark.parametrize("number", [10**12, 10**18, 10**23])
+@pytest.mark.parametrize("setting", ["--latents", "--particles"])
+def test_what_needs_too_much_memory_is_one_sentence(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: str, number: int
+) -> None:
+    out = tmp_path / "run"
+    assert main(["train", "--data", str(table), "--model", "linear", setting, str(number), "--out", str(out)]) == 1
+    assert capsys.readouterr().err == (
+        "jsa: there is not enough memory for this: ask for fewer latents, particles, samples or rows\n"
+    )
+    assert not out.exists()
