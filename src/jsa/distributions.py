@@ -35,9 +35,9 @@ class Factorised(ABC):
         """One of the parameters: draws have its type and stand on its device."""
 
     @property
-    @abstractmethod
     def batch_shape(self) -> torch.Size:
         """The shape in front of the layer's vector."""
+        return self.like.shape[:-1]
 
     @property
     @abstractmethod
@@ -83,11 +83,6 @@ class Bernoulli(Factorised):
         return self.logits
 
     @property
-    def batch_shape(self) -> torch.Size:
-        """The shape in front of the layer's vector."""
-        return self.logits.shape[:-1]
-
-    @property
     def mean(self) -> Tensor:
         """The probabilities of a one."""
         return self.logits.sigmoid()
@@ -125,11 +120,6 @@ class Categorical(Factorised):
     def like(self) -> Tensor:
         """The logits."""
         return self.logits
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """The shape in front of the layer's vector."""
-        return self.logits.shape[:-1]
 
     def _by_variable(self, vector: Tensor) -> Tensor:
         return vector.unflatten(-1, (self.layer.variables, self.layer.classes))
@@ -172,11 +162,6 @@ class Gaussian(Factorised):
     def like(self) -> Tensor:
         """The means."""
         return self._mean
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """The shape in front of the layer's vector."""
-        return self._mean.shape[:-1]
 
     @property
     def mean(self) -> Tensor:
