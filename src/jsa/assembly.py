@@ -97,7 +97,8 @@ def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None)
 def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor) -> None:
     """Gives a cache in memory the chains that a state file of a run has of these rows; a run without chains has none.
 
-    Memory-mapped chains are only read, but their folder is held meanwhile.
+    Memory-mapped chains are brought to the checkpoint of that file, as a continued run would, and read; their folder is
+    held meanwhile.
     """
     chains = read_chains(state) if state.is_file() else {}
     if not chains:

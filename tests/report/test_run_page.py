@@ -117,6 +117,7 @@ def test_numbers_that_are_not_finite_are_gaps(tmp_path: Path) -> None:
         ("metrics.jsonl", '{"epoch": 1, "valid_nll": 1' + 400 * "0" + "}\n", "line 1 has a number"),
         ("evaluation.json", "{}", "evaluation.json is damaged"),
         ("evaluation.json", "[]", "evaluation.json is damaged"),
+        ("provenance.jsonl", "", "provenance.jsonl is damaged"),
         ("provenance.jsonl", "{}\n", "provenance.jsonl is damaged"),
         ("provenance.jsonl", "3\n", "provenance.jsonl is damaged"),
         ("samples.png", "<svg>", "samples.png is no PNG picture"),

@@ -102,7 +102,8 @@ class RunFolder:
             return []
         try:
             lines = self.provenance.read_text(encoding="utf-8").splitlines()
-            return [from_record(Provenance, json.loads(line)) for line in lines]
+            # A file that was begun has a line: ``add_provenance`` writes it whole or not at all.
+            return [from_record(Provenance, json.loads(line)) for line in lines or [""]]
         except (ValueError, RecursionError, UsageError) as error:
             raise CheckpointError(f"{self.provenance} is damaged ({shortened(error)}): mend or remove it") from error
 
