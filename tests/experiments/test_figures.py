@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
 
@@ -10,9 +12,10 @@ import pytest
 from matplotlib import image
 
 from jsa.errors import UsageError
-from jsa.experiments.figures import draw_figures, over_seeds
+from jsa.experiments.figures import COLOURS, MARKERS, draw_figures, over_seeds
 from jsa.experiments.styles import STYLES
 from jsa.experiments.tables import TABLES
+from jsa.report.styles import MARKS
 from small_results import result
 
 
@@ -20,6 +23,14 @@ def test_every_method_has_its_own_look() -> None:
     for found in TABLES.values():
         looks = [STYLES[method.name] for method in found.methods]
         assert len(set(looks)) == len(looks)
+
+
+def test_figures_and_the_page_have_the_same_colours_and_marks() -> None:
+    sheet = files("jsa.report").joinpath("page", "page.css").read_text(encoding="utf-8")
+    light = dict(reversed(re.findall(r"--colour-(\d+): (#\w+)", sheet)))
+    assert [light[str(number)] for number in range(len(COLOURS))] == [colour.lower() for colour in COLOURS]
+    assert len(light) == len(COLOURS)
+    assert len(MARKERS) == MARKS
 
 
 def test_each_column_with_curves_becomes_a_figure(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from importlib.resources import files
 
 from jsa.report.page import SCRIPTS
-from jsa.report.styles import COLOURS, MARKS, styles
+from jsa.report.styles import COLOURS, MARKS, Style, styles
 
 
 def test_no_two_series_of_a_chart_look_the_same() -> None:
@@ -17,6 +17,15 @@ def test_no_two_series_of_a_chart_look_the_same() -> None:
         looks = Counter(found[name] for name in chart)
         assert max(looks.values()) == 1
         assert len({found[name].colour for name in chart}) == COLOURS
+
+
+def test_a_chosen_style_is_kept_and_left_free_by_the_others() -> None:
+    names = [f"method {number}" for number in range(20)]
+    chosen = {"method 7": Style(colour=1, mark=0), "of no chart": Style(colour=2, mark=0)}
+    found = styles([names], chosen)
+    assert found["method 7"] == chosen["method 7"]
+    assert set(found) == set(names)
+    assert len(set(found.values())) == len(names)
 
 
 def test_more_series_than_styles_still_have_one() -> None:

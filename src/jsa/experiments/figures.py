@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Okabe and Ito's colours with a darker yellow, as in the style sheet of the report, and its marks.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#3FA0DC", "#1C1F24", "#B5A800")
+MARKERS = ("o", "s", "^", "D", "v", "x")
 MARKERS_A_LINE = 8
 NATS_SHOWN = 12.0
 """How far above the lowest NLL an axis reaches at least; where all methods begin says little."""
@@ -148,13 +151,13 @@ def _panels() -> tuple[Figure, Sequence[Axes]]:
 def _draw(axis: Axes, curve: Curve, method: Method, line: str, label: str | None) -> None:
     if not curve.x:
         return
-    style = STYLES[method.name]
+    colour, marker = COLOURS[STYLES[method.name].colour], MARKERS[STYLES[method.name].mark]
     axis.plot(
         curve.x,
         curve.mean,
         line,
-        color=style.colour,
-        marker=style.marker,
+        color=colour,
+        marker=marker,
         markersize=3.5,
         markevery=max(1, len(curve.x) // MARKERS_A_LINE),
         label=label,
@@ -165,7 +168,7 @@ def _draw(axis: Axes, curve: Curve, method: Method, line: str, label: str | None
             [mean + sign * (spread or 0) for mean, spread in zip(curve.mean, curve.deviation, strict=True)]
             for sign in (-1, 1)
         )
-        axis.fill_between(curve.x, low, high, color=style.colour, alpha=0.15, linewidth=0)
+        axis.fill_between(curve.x, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
 def _mark_switch(axis: Axes, methods: Sequence[tuple[Method, Sequence[Result]]]) -> None:

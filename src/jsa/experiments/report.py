@@ -8,6 +8,7 @@ from jsa.errors import UsageError
 from jsa.experiments.comparison import Compared, ComparedTable, compared_tables, plus_minus
 from jsa.experiments.jobs import Places
 from jsa.experiments.results import Point, Result, VariancePoint, read_results
+from jsa.experiments.styles import STYLES
 from jsa.report.entry import Entry, Track
 from jsa.report.page import Page
 from jsa.report.pictures import Picture, read_picture
@@ -87,6 +88,7 @@ def _entry(result: Result, group: str, method: str, folder: Path) -> Entry:
         group=group,
         config=result.config,
         command=result.command,
+        style=STYLES[result.job.method],
         curve=_curve(result.curve),
         variance=_variance(result.variance),
         switch_epoch=_switch_epoch(result),

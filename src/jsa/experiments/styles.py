@@ -1,31 +1,23 @@
-"""The look of a method in every figure: a colour that the colour-blind can tell apart, and a marker."""
+"""The look of a method, the same in every figure and on the report's page."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from jsa.report.styles import Style
 
-
-class Style(NamedTuple):
-    """A colour and a marker of matplotlib."""
-
-    colour: str
-    marker: str
-
-
-# Okabe and Ito's colours without the yellow, which is too light for lines; where one comes twice, the marker differs.
+# Where a colour comes twice in a table, the mark differs.
 STYLES = {
-    "jsa": Style("#D55E00", "o"),
-    "jsa-rao-blackwell": Style("#CC79A7", "D"),
-    "hybrid": Style("#E69F00", "s"),
-    "jsa-stale-weight": Style("#999999", "o"),
-    "rws": Style("#0072B2", "^"),
-    "vimco": Style("#009E73", "v"),
-    "rloo": Style("#56B4E9", "<"),
-    "arm": Style("#000000", "P"),
-    "arsm": Style("#000000", "P"),
-    "rebar": Style("#000000", "x"),
-    "concrete": Style("#009E73", "*"),
-    "st-gumbel-softmax": Style("#CC79A7", "*"),
-    "nvil": Style("#0072B2", "+"),
-    "reinforce": Style("#999999", "."),
+    "jsa": Style(colour=1, mark=0),
+    "jsa-rao-blackwell": Style(colour=3, mark=3),
+    "hybrid": Style(colour=4, mark=1),
+    "jsa-stale-weight": Style(colour=7, mark=0),
+    "rws": Style(colour=0, mark=2),
+    "vimco": Style(colour=2, mark=4),
+    "rloo": Style(colour=5, mark=2),
+    "arm": Style(colour=6, mark=3),
+    "arsm": Style(colour=6, mark=3),
+    "rebar": Style(colour=6, mark=5),
+    "concrete": Style(colour=2, mark=1),
+    "st-gumbel-softmax": Style(colour=3, mark=1),
+    "nvil": Style(colour=0, mark=5),
+    "reinforce": Style(colour=7, mark=5),
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from jsa.configuration import TrainConfig
 from jsa.evaluation.score import Likelihood
 from jsa.report.pictures import Picture
+from jsa.report.styles import Style
 
 Track = Mapping[str, Sequence[float | None]]
 """Figures along a run by name, all of one length; where there is no figure stands none."""
@@ -23,6 +24,7 @@ class Entry:
         group: The chart that its curves stand in: the NLLs of one group can be compared.
         config: Its settings.
         command: How to run it again.
+        style: The look of the series; where there is none, it takes one that is free.
         curve: Figures by epoch: the axes and the lines of :mod:`jsa.report.sections`.
         variance: The variance of the gradients at some epochs.
         switch_epoch: The last epoch of stage I, where there is a second stage.
@@ -38,6 +40,7 @@ class Entry:
     group: str
     config: TrainConfig
     command: str
+    style: Style | None = None
     curve: Track = field(default_factory=dict)
     variance: Track = field(default_factory=dict)
     switch_epoch: int | None = None

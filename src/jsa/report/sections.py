@@ -124,7 +124,8 @@ def shown_sections(entries: Sequence[Entry]) -> list[Section]:
 def chart_data(entries: Sequence[Entry]) -> dict[str, object]:
     """Everything that the script needs."""
     members = groups(entries)
-    style = styles([[entry.series for entry in found] for found in members.values()])
+    chosen = {entry.series: entry.style for entry in entries if entry.style is not None}
+    style = styles([[entry.series for entry in found] for found in members.values()], chosen)
     series = list(style)
     numbers = {id(entry): number for number, entry in enumerate(entries)}
     return {
