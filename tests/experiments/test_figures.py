@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import image
+from matplotlib.figure import Figure
 
 from jsa.errors import UsageError
 from jsa.experiments.figures import COLOURS, MARKERS, draw_figures, over_seeds
+from jsa.experiments.results import Result
 from jsa.experiments.styles import STYLES
 from jsa.experiments.tables import TABLES
 from jsa.report.styles import MARKS
@@ -64,6 +66,34 @@ def test_seeds_become_one_curve() -> None:
     assert curve.x == list(range(50, 1_001, 50))
     assert curve.mean[-1] == pytest.approx(102.0 + 300 / 400)
     assert curve.deviation[-1] == pytest.approx(2**0.5)
+
+
+def drawn(results: list[Result], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Figure:
+    """The figure of the first column, as an object."""
+    figures: list[Figure] = []
+    monkeypatch.setattr("jsa.experiments.figures._save", lambda figure, path: figures.append(figure) or [path])
+    list(draw_figures(results, folder))
+    return figures[0]
+
+
+@pytest.mark.parametrize("bad", ["reinforce", "rebar"])
+def test_a_method_far_above_is_named_and_leaves_the_others_their_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: str
+) -> None:
+    methods = ("jsa", "rws", "vimco", "arm")
+    results = [*(result(method, 105.0 + place) for place, method in enumerate(methods)), result(bad, 600.0)]
+    figure = drawn(results, tmp_path, monkeypatch)
+    for axis in figure.axes:
+        assert axis.get_ylim()[1] < 130
+        assert [text.get_text() for text in axis.texts] == [f"above: {'REINFORCE' if bad == 'reinforce' else 'REBAR'}"]
+
+
+def test_a_figure_counts_the_seeds_of_its_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = [*(result(seed=seed) for seed in range(3)), result("rws"), result(column="nonlinear")]
+    title = drawn(results, tmp_path, monkeypatch).get_suptitle()
+    assert title == "Linear, paper budget, 1 to 3 seeds"
+    others = [one for one in results if one.job.column == "nonlinear"]
+    assert drawn(others, tmp_path, monkeypatch).get_suptitle() == "Nonlinear, paper budget, 1 seed"
 
 
 def test_nothing_to_draw_is_said(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from jsa.errors import UsageError
-from jsa.experiments.jobs import Deviations
-from jsa.experiments.results import read_result, read_results, significant, write_result
+from jsa.experiments.jobs import Deviations, Places
+from jsa.experiments.results import is_done, read_result, read_results, significant, write_result
 from small_results import result
 
 
@@ -51,6 +51,30 @@ def test_a_damaged_result_is_named(tmp_path: Path, change: dict[str, object], se
     with pytest.raises(UsageError, match=sentence) as caught:
         read_result(path)
     assert str(path) in str(caught.value)
+
+
+def test_a_result_of_other_settings_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    write_result(result(), path)
+    path.write_text(path.read_text().replace('"batch_size": 50', '"batch_size": 500'))
+    with pytest.raises(UsageError, match="other settings than this version has for its cell: move it away") as caught:
+        read_result(path)
+    assert "jsa reproduce table1 --columns linear --methods jsa --budget paper" in str(caught.value)
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    one = result()
+    with pytest.raises(UsageError, match=r"test\.monte_carlo_error must be of type float and finite"):
+        write_result(replace(one, test=replace(one.test, monte_carlo_error=float("nan"))), path)
+    assert not path.exists()
+
+
+def test_the_result_of_another_job_is_not_taken(tmp_path: Path) -> None:
+    places, job = Places(tmp_path, tmp_path), result().job
+    write_result(result(seed=1), places.result(job))
+    with pytest.raises(UsageError, match=r"is the result of another job \(jsa reproduce table1 .* --first-seed 1\)"):
+        is_done(job, places)
 
 
 def test_a_file_has_a_line_for_each_point(tmp_path: Path) -> None:

@@ -105,6 +105,21 @@ def test_a_plan_takes_what_was_asked_for() -> None:
         list(plan(["table1"], "paper", [0], [], ["n5"], Deviations()))
 
 
+def test_a_plan_drops_deviations_that_make_no_difference() -> None:
+    jobs = plan(["table1", "table2"], "short", [0], ["jsa"], ["linear", "categorical"], Deviations(draws=30, epochs=7))
+    assert [job.deviations for job in jobs] == [Deviations(epochs=7), Deviations(draws=30, epochs=7)]
+
+
+def test_files_of_one_name_in_two_folders_are_two_groups() -> None:
+    groups = {
+        str(Job("table1", "linear", "jsa", "short", 0, Deviations(data=f"{place}/mine.{kind}")).group)
+        for place in ("a", "b")
+        for kind in ("csv", "npz")
+    }
+    assert len(groups) == 4
+    assert all(group.startswith("table1/short+data=mine-") for group in groups)
+
+
 def test_the_default_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JSA_RUNS", str(tmp_path))
     assert default_runs() == tmp_path
@@ -131,8 +146,14 @@ def test_a_table_has_both_figures_and_the_difference() -> None:
 
 def test_seeds_become_mean_and_deviation() -> None:
     (compared,) = compared_tables([result("jsa", 105.0), result("jsa", 107.0, seed=1)])
-    assert str(compared.cells["jsa", "linear"]) == "106.00±1.41 (paper 105.5±0.1, +0.50)"
+    assert compared.text(compared.cells["jsa", "linear"]) == "106.00±1.41 (paper 105.5±0.1, +0.50)"
     assert "Seeds: 0, 1" in markdown(compared)
+
+
+def test_a_figure_says_when_it_stands_on_fewer_seeds() -> None:
+    (compared,) = compared_tables([*(result(seed=seed) for seed in range(3)), result("vimco", 107.0, seed=1)])
+    assert compared.ours(compared.cells["jsa", "linear"]) == "105.00±0.00"
+    assert compared.ours(compared.cells["vimco", "linear"]) == "107.00 [1 of 3 seeds]"
 
 
 def test_budgets_and_deviations_are_never_mixed(tmp_path: Path) -> None:

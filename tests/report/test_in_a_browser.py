@@ -103,8 +103,8 @@ def test_all_curves_can_be_hidden(page: Tab) -> None:
 def test_another_axis_redraws(page: Tab) -> None:
     before = paths(page)
     assert "epochs" in text(page, CHART)
-    choose(page, "training time")
-    assert "training time, hours" in text(page, CHART)
+    choose(page, "processor time")
+    assert "processor time, hours" in text(page, CHART)
     assert len(paths(page)) == len(before)
     assert paths(page) != before
     choose(page, "decoder evaluations")

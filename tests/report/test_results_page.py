@@ -53,11 +53,24 @@ def test_a_difference_is_coloured_only_where_it_can_be_compared(tmp_path: Path) 
     assert "deviating: data=mnist-static" in page(tmp_path / "other").text
 
 
+@pytest.mark.parametrize(
+    ("ours", "kind"), [(105.46, "neither"), (105.54, "neither"), (105.4, "better"), (105.6, "worse")]
+)
+def test_no_figure_is_better_by_less_than_the_paper_prints(tmp_path: Path, ours: float, kind: str) -> None:
+    save(result("jsa", ours), tmp_path)
+    (found,) = (
+        attributes["class"]
+        for attributes in page(tmp_path).named("span")
+        if (attributes.get("class") or "").startswith("difference")
+    )
+    assert found == f"difference {kind}"
+
+
 def test_every_run_is_listed_with_its_figures_and_its_command(tmp_path: Path) -> None:
     save(result("jsa", 105.0, seed=3), tmp_path)
     save(result("vimco", 107.5), tmp_path)
     text = page(tmp_path).text
-    assert "105.00 ±0.31 ±0.012 105.10 1000 2.3 h 20 million 85.2 3 0123456789" in text
+    assert "105.00 ±0.31 ±0.012 105.10 1000 2.2 h 2.3 h 20 million 85.2 3 0123456789" in text
     assert "jsa reproduce table1 --columns linear --methods jsa --budget paper --first-seed 3 copy" in text
     assert "jsa reproduce table1 --columns linear --methods vimco --budget paper copy" in text
     assert any(attributes.get("title") == COMMIT for attributes in page(tmp_path).named("code"))

@@ -38,12 +38,10 @@ class Compared:
             return None
         return self.ours[0] - self.published.nll
 
-    def __str__(self) -> str:
-        paper = "-" if self.published is None else plus_minus(self.published.nll, self.published.deviation)
-        if self.ours is None:
-            return "" if self.published is None else f"not run (paper {paper})"
-        text = plus_minus(*self.ours, digits=2)
-        return text if self.difference is None else f"{text} (paper {paper}, {self.difference:+.2f})"
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of its results."""
+        return sorted({result.job.seed for result in self.results})
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,22 @@ class ComparedTable:
     @property
     def seeds(self) -> list[int]:
         """The seeds of its results."""
-        return sorted({result.job.seed for cell in self.cells.values() for result in cell.results})
+        return sorted({seed for cell in self.cells.values() for seed in cell.seeds})
+
+    def ours(self, cell: Compared) -> str | None:
+        """Our figure in a cell, which says so where it stands on fewer seeds than others; none where it was not run."""
+        if cell.ours is None:
+            return None
+        seeds, most = len(cell.seeds), len(self.seeds)
+        return plus_minus(*cell.ours, digits=2) + (f" [{seeds} of {most} seeds]" if seeds < most else "")
+
+    def text(self, cell: Compared) -> str:
+        """A cell: our figure, the paper's and the difference."""
+        published, ours = cell.published, self.ours(cell)
+        paper = "" if published is None else f"paper {plus_minus(published.nll, published.deviation)}"
+        if ours is None:
+            return f"not run ({paper})" if paper else ""
+        return ours if cell.difference is None else f"{ours} ({paper}, {cell.difference:+.2f})"
 
     @property
     def footnotes(self) -> list[str]:
@@ -131,7 +144,7 @@ def markdown(compared: ComparedTable) -> str:
     rule_at = 0
     for method, cells in compared.rows():
         rule_at = rule_at if method.own else len(lines) + 1
-        lines.append([method.label, *map(str, cells)])
+        lines.append([method.label, *map(compared.text, cells)])
     # Our own methods stand below a rule, which in Markdown is a row of its own.
     lines.insert(rule_at, ["*ours*", *("" for _ in compared.columns)])
     widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]

@@ -18,5 +18,6 @@ def check_data(jobs: Iterable[Job]) -> None:
             if name != "mnist-salakhutdinov":
                 raise
             raise DataError(
-                f"{error}; or take the binarisation that comes with jsa by --data mnist-static, which marks the table"
+                f"{error}; or take the binarisation that comes with jsa for table1 or table3 by --data mnist-static, "
+                "which marks the table"
             ) from error

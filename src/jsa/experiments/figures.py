@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -26,6 +27,8 @@ MARKERS = ("o", "s", "^", "D", "v", "x")
 MARKERS_A_LINE = 8
 NATS_SHOWN = 12.0
 """How far above the lowest NLL an axis reaches at least; where all methods begin says little."""
+USUAL = 0.7
+"""The share of the methods, the best ones, whose last NLL is shown for sure; the others may be above the axis."""
 
 FONT: dict[Any, Any] = {
     "font.size": 8,
@@ -101,17 +104,18 @@ def _likelihoods(compared: ComparedTable, column: Column, methods: Sequence[tupl
         ("training epochs", attrgetter("epoch")),
         (f"training time on a free core [{unit}]", lambda point: point.processor_seconds / scale),
     ]
-    lowest, shown = float("inf"), 0.0
+    values: list[float] = []
+    last: list[float] = []
     for axis, (label, place) in zip(axes, places, strict=True):
         for method, runs in methods:
             for line, name in (("-", "train_nll"), ("--", "test_nll")):
                 curve = over_seeds(runs, place, attrgetter(name))
                 _draw(axis, curve, method, line, method.label if line == "-" else None)
-                if curve.mean:
-                    lowest = min(lowest, *curve.mean)
-                    shown = max(shown, curve.mean[-1] if method.name != "reinforce" else 0.0)
+                values += curve.mean
+                last += curve.mean[-1:]
         axis.set(xlabel=label, ylabel="NLL [nats]")
-    top = max(lowest + NATS_SHOWN, shown + 4)
+    lowest, usual = min(values), sorted(last)[math.ceil(USUAL * len(last)) - 1]
+    top = max(lowest + NATS_SHOWN, usual + 4)
     above = [method.label for method, runs in methods if all((run.curve[-1].test_nll or 0) > top for run in runs)]
     for axis in axes:
         axis.set_ylim(lowest - 1, top)
@@ -119,7 +123,8 @@ def _likelihoods(compared: ComparedTable, column: Column, methods: Sequence[tupl
             axis.text(1, 1, f"above: {', '.join(above)}", transform=axis.transAxes, ha="right", va="bottom", fontsize=6)
     _mark_switch(axes[0], methods)
     note = "solid: training rows, dashed: test rows"
-    _finish(figure, axes, f"{column.label if len(compared.columns) > 1 else 'Categorical'}, {_budget(compared)}", note)
+    name = column.label if len(compared.columns) > 1 else "Categorical"
+    _finish(figure, axes, f"{name}, {_budget(compared, methods)}", note)
     return figure
 
 
@@ -137,7 +142,7 @@ def _variances(compared: ComparedTable, methods: Sequence[tuple[Method, Sequence
             _draw(axis, curve, method, "-", method.label)
         axis.set(xlabel="training epochs", ylabel=rf"log variance of the gradient for $\{name}$")
         _mark_switch(axis, methods)
-    _finish(figure, axes, f"Categorical, {_budget(compared)}", "given the states of the chains")
+    _finish(figure, axes, f"Categorical, {_budget(compared, methods)}", "given the states of the chains")
     return figure
 
 
@@ -200,10 +205,11 @@ def _finish(figure: Figure, axes: Sequence[Axes], title: str, note: str) -> None
     figure.suptitle(title, fontsize=9)
 
 
-def _budget(compared: ComparedTable) -> str:
+def _budget(compared: ComparedTable, methods: Sequence[tuple[Method, Sequence[Result]]]) -> str:
     budget, _, deviations = compared.group.partition("+")
-    seeds = len(compared.seeds)
-    text = f"{budget} budget, {seeds} seed{'s' if seeds > 1 else ''}"
+    fewest, most = (which(len(runs) for _, runs in methods) for which in (min, max))
+    seeds = f"{fewest} to {most}" if fewest < most else f"{most}"
+    text = f"{budget} budget, {seeds} seed{'s' if most > 1 else ''}"
     return f"{text}, {deviations}" if deviations else text
 
 

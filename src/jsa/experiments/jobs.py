@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,9 @@ from jsa.experiments.protocol import Budget, with_epochs, within
 from jsa.experiments.tables import Cell, table
 
 ENVIRONMENT_VARIABLE = "JSA_RUNS"
+
+LEAST = {"samples": 2, "draws": 20}
+"""What a deviation is at least, where not 1: below, the error of an NLL or of a variance cannot be told."""
 
 
 def default_runs() -> Path:
@@ -41,8 +45,13 @@ class Deviations:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if isinstance(value, int) and value < 1:
-                raise UsageError(f"{name.replace('_', '-')} is 1 or more, not {value}")
+            least = LEAST.get(name, 1)
+            if isinstance(value, int) and value < least:
+                raise UsageError(f"{name.replace('_', '-')} is {least} or more, not {value}")
+
+    def concerning(self, config: TrainConfig) -> Deviations:
+        """Those of them that make a difference to a run."""
+        return self if config.machine.snapshot_every is not None else replace(self, draws=None)
 
     def applied(self, config: TrainConfig) -> TrainConfig:
         """The configuration with these deviations."""
@@ -68,10 +77,12 @@ class Deviations:
     def suffix(self) -> str:
         """What they add to the name of a folder.
 
-        >>> Deviations(data="tables/mine.csv", epochs=3).suffix
-        '+data=mine,epochs=3'
+        >>> Deviations(data="mnist-static", epochs=3).suffix
+        '+data=mnist-static,epochs=3'
+        >>> Deviations(data="tables/mine.csv").suffix
+        '+data=mine-249a42'
         """
-        parts = [f"{name.replace('_', '-')}={Path(str(value)).stem}" for name, value in self.given.items()]
+        parts = [f"{name.replace('_', '-')}={_short(value)}" for name, value in self.given.items()]
         return f"+{','.join(parts)}" if parts else ""
 
     @property
@@ -115,6 +126,10 @@ class Job:
         """The run."""
         config = replace(self.cell.config, seed=self.seed)
         return self.deviations.applied(within(config, cast(Budget, self.budget)))
+
+    def made_with(self, config: TrainConfig) -> bool:
+        """Whether a run with this configuration is one of this job, wherever its data was."""
+        return replace(config, dataset=replace(config.dataset, data_dir=None)) == self.config
 
     @property
     def group(self) -> Path:
@@ -185,4 +200,11 @@ def plan(
     for seed in seeds:
         for cell in cells:
             if (not methods or cell.method.name in methods) and (not columns or cell.column.name in columns):
-                yield Job(cell.table, cell.column.name, cell.method.name, budget, seed, deviations)
+                concerning = deviations.concerning(cell.config)
+                yield Job(cell.table, cell.column.name, cell.method.name, budget, seed, concerning)
+
+
+def _short(value: object) -> str:
+    """A value as a folder may be called; files of one name in two folders differ."""
+    path = Path(str(value))
+    return f"{path.stem}-{hashlib.sha256(str(path).encode()).hexdigest()[:6]}" if path.suffix else str(value)

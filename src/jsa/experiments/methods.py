@@ -44,7 +44,7 @@ RLOO = Method("rloo", "RLOO", "rloo", particles=True, published_as="VIMCO")
 ARM = Method("arm", "ARM", "arm", published_as="ARM")
 ARSM = Method("arsm", "ARSM", "arsm", published_as="ARSM")
 STRAIGHT_THROUGH = Method(
-    "st-gumbel-softmax", "ST Gumbel-S.", "st-gumbel-softmax", particles=True, published_as="ST Gumbel-S."
+    "st-gumbel-softmax", "ST Gumbel-S.", "st-gumbel-softmax", MethodConfig(temperature=1.0), True, "ST Gumbel-S."
 )
 JSA = Method("jsa", "JSA", "jsa", particles=True, published_as="JSA")
 # The sampler of the published categorical experiment; see published.py, which this module does not import for torch's

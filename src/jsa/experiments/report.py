@@ -20,6 +20,9 @@ POINT_FIGURES = (
     *("acceptance", "chain_age", "frozen_share"),
 )
 
+PRINTED = 0.1
+"""The last digit of the paper's figures."""
+
 
 def results_page(folder: Path, title: str | None = None) -> Page:
     """The page about all results of a folder."""
@@ -58,7 +61,7 @@ def _chart(compared: ComparedTable, column: str) -> str:
 
 def _table(compared: ComparedTable) -> FigureTable:
     rows = tuple(
-        Row(method.label, tuple(_figure(cell, comparable=compared.group == "paper") for cell in cells), method.own)
+        Row(method.label, tuple(_figure(compared, cell) for cell in cells), method.own)
         for method, cells in compared.rows()
     )
     return FigureTable(
@@ -71,10 +74,12 @@ def _table(compared: ComparedTable) -> FigureTable:
     )
 
 
-def _figure(cell: Compared, *, comparable: bool) -> Figure:
+def _figure(compared: ComparedTable, cell: Compared) -> Figure:
     published, difference = cell.published, cell.difference
+    # Only figures of the paper's budget can be compared, and none is better by less than what the paper prints.
+    comparable = compared.group == "paper" and difference is not None and abs(difference) >= PRINTED / 2
     return Figure(
-        ours=None if cell.ours is None else plus_minus(*cell.ours, digits=2),
+        ours=compared.ours(cell),
         reference=None if published is None else plus_minus(published.nll, published.deviation),
         difference=None if difference is None else f"{difference:+.2f}",
         better=difference < 0 if difference is not None and comparable else None,
@@ -94,8 +99,10 @@ def _entry(result: Result, group: str, method: str, folder: Path) -> Entry:
         switch_epoch=_switch_epoch(result),
         best_epoch=result.best_epoch,
         valid_nll=result.valid.nll,
+        valid_samples=result.valid.samples,
         test=result.test,
         training_seconds=result.training_seconds,
+        processor_seconds=result.processor_seconds,
         decoder_evaluations=result.decoder_evaluations,
         commit=result.versions[-1].commit if result.versions else None,
         pictures=_pictures(Places(folder, folder).result(result.job).with_suffix(".png")),

@@ -100,14 +100,20 @@ class Result:
 def write_result(result: Result, path: Path) -> None:
     """Writes a result whole or not at all. Where the data was on this machine is nobody's business."""
     config = replace(result.config, dataset=replace(result.config.dataset, data_dir=None))
-    record = {"format": FORMAT, **to_record(replace(result, config=config))}
+    text = _text({"format": FORMAT, **to_record(replace(result, config=config))})
+    # One file that cannot be read would keep all others out of tables and figures.
+    _result(json.loads(text), path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, _text(record))
+    write_text(path, text)
 
 
 def read_result(path: Path) -> Result:
     """The result in a file, which may be anybody's."""
-    record = read_json(path)
+    return _result(read_json(path), path)
+
+
+def _result(record: object, path: Path) -> Result:
+    """The result that a record describes, which is or will be in a file."""
     if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
         raise UsageError(f"{path} is no result that this version of jsa reads: make it again")
     try:
@@ -116,6 +122,11 @@ def read_result(path: Path) -> Result:
         raise UsageError(f"{path}: {error}") from error
     if result.best_epoch not in {found.epoch for found in result.leading}:
         raise UsageError(f"{path}: its best epoch {result.best_epoch} is none of its leading ones: make it again")
+    if not result.job.made_with(result.config):
+        raise UsageError(
+            f"{path} was made with other settings than this version has for its cell: move it away and make it again "
+            f"with {result.job.command}"
+        )
     return result
 
 

@@ -157,6 +157,9 @@ def _table_2() -> Table:
         rows,
         (
             VIMCO_NOTE,
+            "ST Gumbel-S.: the published program learns the temperature, from 1 on, and what it calls the NLL of this "
+            "row has the logarithm of the mean of p(x|h), less the divergence of q from the prior, which is no NLL. "
+            "Ours has the fixed temperature 1, and is an NLL as in the other rows.",
             "JSA: the published implementation compares every proposal with the initial state and never updates the "
             "running weight, so its chains do not leave the posterior invariant. That is the row with the stale "
             "weight; the other one is the method of the text.",

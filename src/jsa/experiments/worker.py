@@ -12,11 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 from jsa.assembly import open_run
-from jsa.configuration import TrainConfig
 from jsa.errors import UsageError, guarded
 from jsa.experiments.jobs import Job, Places
 from jsa.experiments.published import published_methods
@@ -74,11 +73,7 @@ def _trained(job: Job, folder: RunFolder, stop: StopRequest) -> Outcome:
 
 def _refuse_other_settings(job: Job, folder: RunFolder) -> None:
     """A run that was made with other settings is none of this table."""
-
-    def comparable(config: TrainConfig) -> TrainConfig:
-        return replace(config, dataset=replace(config.dataset, data_dir=None))
-
-    if comparable(folder.read_config()) != comparable(job.config):
+    if not job.made_with(folder.read_config()):
         raise UsageError(f"{folder.path} was made with other settings than this job has: move it away")
 
 

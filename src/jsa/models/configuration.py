@@ -67,7 +67,13 @@ def two_layers() -> NetworkConfig:
 def categorical() -> NetworkConfig:
     """784 - 512 - 256 ~ 20 variables of 10 classes."""
     return NetworkConfig(
-        latents=(20,), latent_kind="categorical", latent_classes=10, hidden=(512, 256), negative_slope=0.2
+        latents=(20,),
+        latent_kind="categorical",
+        latent_classes=10,
+        hidden=(512, 256),
+        negative_slope=0.2,
+        initialisation="xavier",
+        initial_bias=0.0,
     )
 
 

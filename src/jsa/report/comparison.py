@@ -11,7 +11,7 @@ from jsa.report.numbers import ABSENT, count, decimal, lasting
 
 COLUMNS = (
     *("run", "group", "test NLL", "over rows", "Monte Carlo", "validation NLL", "best epoch"),
-    *("training time", "decoder evaluations", "effective sample size", "seed", "commit"),
+    *("processor time", "wall-clock time", "decoder evaluations", "effective sample size", "seed", "commit"),
 )
 TEXTS = ("group", "commit")
 
@@ -34,14 +34,21 @@ def _cells(entry: Entry, number: int) -> list[Markup]:
         element("th", element("a", entry.label, href=f"#run-{number}"), scope="row"),
         element("td", entry.group, class_="text"),
         *_test_cells(entry.test, entry.unfinished),
-        _number(decimal(entry.valid_nll), entry.valid_nll),
+        _valid_cell(entry),
         _number(ABSENT if entry.best_epoch is None else str(entry.best_epoch), entry.best_epoch),
+        _number(lasting(entry.processor_seconds), entry.processor_seconds),
         _number(lasting(entry.training_seconds), entry.training_seconds),
         _number(count(entry.decoder_evaluations), entry.decoder_evaluations),
         _number(decimal(samples, 1), samples),
         _number(str(entry.config.seed), entry.config.seed),
         element("td", *_commit(entry.commit), class_="text"),
     ]
+
+
+def _valid_cell(entry: Entry) -> Markup:
+    title = None if entry.valid_samples is None else f"{entry.valid_samples:,} samples a row"
+    value = None if entry.valid_nll is None else str(entry.valid_nll)
+    return element("td", decimal(entry.valid_nll), title=title, data_value=value)
 
 
 def _test_cells(test: Likelihood | None, unfinished: str | None) -> list[Markup]:

@@ -28,8 +28,9 @@ class Entry:
         curve: Figures by epoch: the axes and the lines of :mod:`jsa.report.sections`.
         variance: The variance of the gradients at some epochs.
         switch_epoch: The last epoch of stage I, where there is a second stage.
-        best_epoch, valid_nll, test: Where it is finished: the epoch that was tested, and what that scored.
-        training_seconds, decoder_evaluations: What the training took.
+        best_epoch, valid_nll, valid_samples, test: Where it is finished: the epoch that was tested, what it scored on
+            the validation rows and by how many samples, and on the test rows.
+        training_seconds, processor_seconds, decoder_evaluations: What the training took.
         commit: The commit of the program.
         pictures: Pictures of it.
         unfinished: How far it came, where it is not finished.
@@ -46,8 +47,10 @@ class Entry:
     switch_epoch: int | None = None
     best_epoch: int | None = None
     valid_nll: float | None = None
+    valid_samples: int | None = None
     test: Likelihood | None = None
     training_seconds: float | None = None
+    processor_seconds: float | None = None
     decoder_evaluations: int | None = None
     commit: str | None = None
     pictures: tuple[Picture, ...] = ()

@@ -62,8 +62,8 @@ class Section:
 EPOCHS = Axis("epochs", "epoch")
 AXES = (
     EPOCHS,
-    Axis("training time", "training_seconds", "time"),
     Axis("processor time", "processor_seconds", "time"),
+    Axis("wall-clock time", "training_seconds", "time"),
     Axis("decoder evaluations", "decoder_evaluations", "count"),
 )
 NATS = "nats a row"
@@ -72,9 +72,10 @@ SECTIONS = (
     Section(
         "curves",
         "Curves",
-        "The time is that of the training steps, without validations; other work on the machine does not lengthen the "
-        "processor time. A vertical line marks the switch from stage I, where chains start anew at each visit, to "
-        "stage II, where they persist.",
+        "The time is that of the training steps, without validations; other work on the machine lengthens the "
+        "wall-clock time, not the processor time. The validation NLL on the way is by the samples of a validation; in "
+        "the table of runs, by more of them where the leading epochs were scored again. A vertical line marks the "
+        "switch from stage I, where chains start anew at each visit, to stage II, where they persist.",
         "curve",
         (
             View(

@@ -59,6 +59,8 @@ def run(arguments: Sequence[str]) -> None:
     parsed = parse(ReproduceArguments, "reproduce", arguments)
     places = Places(parsed.runs or default_runs(), parsed.results)
     if parsed.what != "figures":
+        if parsed.what == "all" and parsed.deviations.data is not None:
+            raise UsageError(f"--data replaces the data of one table: name {', '.join(TABLES)}, not all")
         names = list(TABLES) if parsed.what == "all" else [parsed.what]
         seeds = range(parsed.first_seed, parsed.first_seed + parsed.seeds)
         jobs = list(plan(names, parsed.budget, seeds, parsed.methods, parsed.columns, parsed.deviations))
