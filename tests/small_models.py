@@ -16,9 +16,11 @@ from torch import Tensor
 from jsa import (
     Batch,
     BeliefNetwork,
+    Bernoulli,
     LatentSpace,
     LatentVariableModel,
     Layer,
+    LayeredPosterior,
     Posterior,
     StructuredPrediction,
     Style,
@@ -51,6 +53,28 @@ class TorchPosteriorModel(LatentVariableModel):
     def posterior(self, batch: Batch) -> Posterior:
         logits = self.network.posterior(batch).first.logits
         return TorchPosterior(torch.distributions.Independent(torch.distributions.Bernoulli(logits=logits), 1))
+
+
+class LayersThatKnowTheRow(LatentVariableModel):
+    """Two layers, of which the second depends on the first and on x: what a user's function may close over."""
+
+    relaxable = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.latent = LatentSpace.of(Layer("bernoulli", 2), Layer("bernoulli", 2))
+        self.network = BeliefNetwork(Layer("bernoulli", 4), self.latent, (5,), prior="learned", style=STYLE)
+        self.second = torch.nn.Linear(6, 2)
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.network.log_joint(batch, h)
+
+    def posterior(self, batch: Batch) -> LayeredPosterior:
+        def second(first: Tensor) -> Bernoulli:
+            x = batch.x.expand(*first.shape[:-1], -1)
+            return Bernoulli(self.second(torch.cat([first, x], dim=-1)))
+
+        return LayeredPosterior(self.latent, self.network.posterior(batch).first, [second])
 
 
 def one_layer(seed: int = 20) -> Example:
@@ -91,12 +115,21 @@ def torch_posterior(seed: int = 20) -> Example:
     return Example(TorchPosteriorModel(example.model), example.batch)
 
 
+def layers_that_know_the_row(seed: int = 59) -> Example:
+    """Two bits above two bits, both given x."""
+    model = LayersThatKnowTheRow()
+    # What the network has of q's second layer is not used.
+    model.network.inference[1] = torch.nn.Identity()
+    return Example(randomise(model, seed), bits(rows=3, width=4))
+
+
 EXAMPLES: dict[str, Callable[[], Example]] = {
     "one-layer": one_layer,
     "two-layers": two_layers,
     "categorical": categorical,
     "conditional": conditional,
     "torch-posterior": torch_posterior,
+    "layers-that-know-the-row": layers_that_know_the_row,
 }
 
 

@@ -156,6 +156,42 @@ def test_a_refused_write_changes_nothing(cache: ChainCache) -> None:
     assert cache.visits == visits
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        torch.tensor([[1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0, 1.0]]),
+        torch.full((1, 8), 0.7),
+        torch.ones(1, 10),
+        torch.ones(1, 7),
+    ],
+    ids=["spins", "shares", "too wide", "too narrow"],
+)
+def test_what_is_no_state_is_refused(wrong: torch.Tensor) -> None:
+    cache = ChainCache(LatentSpace.of(Layer("bernoulli", 8)), ROWS)
+    sentence = f"chains of 8 bernoulli variables cannot hold these states of width {wrong.shape[-1]}"
+    with pytest.raises(UsageError, match=sentence):
+        cache.write(torch.tensor([3]), wrong, all_moved(1))
+    assert cache.visits == 0
+
+
+def test_classes_that_are_not_one_hot_are_refused() -> None:
+    cache = ChainCache(LatentSpace.of(Layer("categorical", 2, classes=3)), ROWS)
+    with pytest.raises(UsageError, match="classes are one-hot"):
+        cache.write(torch.tensor([3]), torch.tensor([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]), all_moved(1))
+
+
+def test_chains_that_are_held_stand_where_they_stood(cache: ChainCache) -> None:
+    cache.write(torch.arange(4), states(4), all_moved(4))
+    before, visits = contents(cache), cache.visits
+    with cache.held(torch.tensor([5, 2, 1, 2])):
+        for seed in range(3):
+            cache.write(torch.tensor([1, 2, 5]), states(3, seed=seed + 7), all_moved(3))
+        assert cache.visits == visits + 9
+    for one, other in zip(before, contents(cache), strict=True):
+        assert torch.equal(one, other)
+    assert cache.visits == visits
+
+
 def test_a_cache_needs_rows() -> None:
     with pytest.raises(UsageError, match="at least one row"):
         ChainCache(SPACE, rows=0)

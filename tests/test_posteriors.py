@@ -73,6 +73,13 @@ def test_taking_rows_is_indexing() -> None:
     assert taken.sample((3,)).shape == (3, 4, 4)
 
 
+def test_layers_that_may_know_the_row_cannot_be_narrowed() -> None:
+    posterior = three_layers()
+    assert posterior.take(torch.tensor([0])) is None
+    posterior.of_states_alone = True
+    assert posterior.take(torch.tensor([1])).first.batch_shape == (1,)
+
+
 def test_draws_carry_no_gradient_and_probabilities_reach_every_layer() -> None:
     example = two_layers()
     posterior = example.model.posterior(example.batch)

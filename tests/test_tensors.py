@@ -53,6 +53,15 @@ def test_tensors_and_notes_come_back(path: Path) -> None:
         assert torch.equal(tensors[name], tensor)
 
 
+def test_tensors_that_share_memory_are_written_each(tmp_path: Path) -> None:
+    path, shared = tmp_path / "shared.safetensors", torch.arange(6.0)
+    save_tensors(path, {"p": shared, "q": shared, "part": shared[2:4], "turned": shared.view(2, 3).t()}, {})
+    tensors, _ = load_tensors(path)
+    assert torch.equal(tensors["p"], tensors["q"])
+    assert tensors["part"].tolist() == [2.0, 3.0]
+    assert torch.equal(tensors["turned"], shared.view(2, 3).t())
+
+
 def test_another_program_can_read_the_tensors(path: Path) -> None:
     assert torch.equal(load_file(path)["weights"], TENSORS["weights"])
 

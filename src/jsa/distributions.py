@@ -17,6 +17,7 @@ from torch import Tensor
 
 from jsa.latent import Layer
 from jsa.softplus import softplus_sum
+from jsa.types import HALVES
 
 RAREST = 2.0**-25
 """Probabilities below this are taken as zero when drawing. Uniforms are multiples of 2^-24 and may be exactly zero, so
@@ -25,7 +26,11 @@ never leave it."""
 
 
 class Factorised(ABC):
-    """Independent variables of one kind, in batches; the last dimension holds the layer's vector."""
+    """Independent variables of one kind, in batches; the last dimension holds the layer's vector.
+
+    Parameters in half precision, as a network under autocast gives them, are taken in single precision: with their own,
+    a rare event would be drawn many times too often, and a sum over many variables would be off by nats.
+    """
 
     layer: Layer
 
@@ -74,7 +79,7 @@ class Bernoulli(Factorised):
     """
 
     def __init__(self, logits: Float[Tensor, "*batch variables"]) -> None:
-        self.logits = logits
+        self.logits = _at_least_single(logits)
         self.layer = Layer("bernoulli", logits.shape[-1])
 
     @property
@@ -113,7 +118,7 @@ class Categorical(Factorised):
     """
 
     def __init__(self, logits: Float[Tensor, "*batch width"], classes: int) -> None:
-        self.logits = logits
+        self.logits = _at_least_single(logits)
         self.layer = Layer("categorical", logits.shape[-1] // classes, classes)
 
     @property
@@ -154,8 +159,8 @@ class Gaussian(Factorised):
     """Normal variables given by means and logarithms of standard deviations."""
 
     def __init__(self, mean: Float[Tensor, "*batch variables"], log_scale: Float[Tensor, "*batch variables"]) -> None:
-        self._mean = mean
-        self.log_scale = log_scale
+        self._mean = _at_least_single(mean)
+        self.log_scale = _at_least_single(log_scale)
         self.layer = Layer("gaussian", mean.shape[-1])
 
     @property
@@ -185,11 +190,17 @@ class Gaussian(Factorised):
         return type(self)(self._mean.index_select(0, rows), self.log_scale.index_select(0, rows))
 
 
+def _at_least_single(parameters: Tensor) -> Tensor:
+    return parameters.float() if parameters.dtype in HALVES else parameters
+
+
 def _inner(left: Float[Tensor, "*left width"], right: Float[Tensor, "*right width"]) -> Float[Tensor, "*samples"]:
     """The sum of products over the last dimension, where either may be one vector for all of the other."""
     if left.numel() == left.shape[-1] and left.ndim <= right.ndim:
         left, right = right, left
-    if right.numel() == right.shape[-1] and right.ndim <= left.ndim:
+    one_vector = right.numel() == right.shape[-1] and right.ndim <= left.ndim
+    # Autocast would take the product in half precision.
+    if one_vector and not torch.is_autocast_enabled(left.device.type):
         # A product of a matrix with a vector: one pass over memory and no table of products.
         return left @ right.flatten()
     return (left * right).sum(-1)

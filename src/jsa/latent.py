@@ -101,6 +101,18 @@ class Layer:
                 # A copy, because a part of a record may begin at any byte and a float32 may not.
                 return stored.clone(memory_format=torch.contiguous_format).view(torch.float32).to(dtype)
 
+    def contains(self, h: Float[Tensor, "*batch width"]) -> bool:
+        """Whether these are states of this layer: bits, one-hot classes, or finite numbers.
+
+        >>> Layer("categorical", 1, classes=3).contains(torch.tensor([[0.0, 1.0, 0.0], [0.0, 1.0, 1.0]]))
+        False
+        """
+        if self.kind == "gaussian":
+            return bool(h.isfinite().all())
+        bits = bool(((h == 0) | (h == 1)).all())
+        one_hot = self.kind != "categorical" or bool((h.unflatten(-1, (self.variables, -1)).sum(-1) == 1).all())
+        return bits and one_hot
+
     def enumerate(self) -> Iterator[tuple[float, ...]]:
         """Every state of a discrete layer."""
         if self.kind == "categorical":
@@ -173,6 +185,12 @@ class LatentSpace:
     @cached_property
     def _packed_slices(self) -> tuple[slice, ...]:
         return _consecutive(layer.packed_bytes for layer in self.layers)
+
+    def contains(self, h: Float[Tensor, "*batch width"]) -> bool:
+        """Whether these are states of this space."""
+        return h.shape[-1] == self.width and all(
+            layer.contains(h[..., where]) for layer, where in zip(self.layers, self.slices, strict=True)
+        )
 
     def pack(self, h: Float[Tensor, "*batch width"]) -> UInt8[Tensor, "*batch bytes"]:
         """The compact form that the cache stores."""

@@ -14,7 +14,7 @@ from jsa.distributions import Factorised
 from jsa.errors import NumericalError, UsageError
 from jsa.latent import LatentSpace
 from jsa.posteriors import SampledWithLogProb
-from jsa.types import Batch
+from jsa.types import HALVES, Batch
 
 LOGITS_AT_ONCE = 800_000
 FEWEST_STATES, MOST_STATES = 1_000, 4_000
@@ -33,7 +33,7 @@ class Posterior(Protocol):
     """The inference model q(h | x) of a batch: anything with these two methods."""
 
     def sample(self, shape: tuple[int, ...], /) -> Float[Tensor, "*samples batch width"]:
-        """Draws of shape (*shape, batch, width)."""
+        """Draws of shape (*shape, batch, width); a gradient that they might carry is cut off."""
         ...
 
     def log_prob(self, h: Float[Tensor, "*samples batch width"], /) -> Float[Tensor, "*samples batch"]:
@@ -43,6 +43,9 @@ class Posterior(Protocol):
 
 class LatentVariableModel(nn.Module, ABC):
     """A model p(x, h) with its inference model q(h | x): subclass it, say what h is, write the two methods.
+
+    States come in single precision or double. Under autocast nothing is to be done about it; a network whose own
+    weights are in half precision needs ``h.to(...)`` in ``log_joint``.
 
     Attributes:
         latent: What a state h is made of.
@@ -96,6 +99,11 @@ def log_joint(
             f"{type(model).__name__}.log_joint returned shape {tuple(value.shape)} for states of shape "
             f"{tuple(h.shape)}: it must be {tuple(h.shape[:-1])}, one number a state (sum over the observed variables)"
         )
+    if value.dtype in HALVES:
+        raise UsageError(
+            f"{type(model).__name__}.log_joint returned {value.dtype}, in which a sum of log-probabilities is off by "
+            "nats: sum in float32, as jsa's distributions do with logits of any precision"
+        )
     return value
 
 
@@ -134,8 +142,9 @@ def draw(
 ) -> tuple[Float[Tensor, "samples batch width"], Float[Tensor, "samples batch"]]:
     """So many states from q(h | x) for each row, and their log q, with gradient where that is enabled."""
     if isinstance(posterior, SampledWithLogProb):
-        return posterior.sample_with_log_prob((samples,))
-    h = posterior.sample((samples,))
+        h, log_inference = posterior.sample_with_log_prob((samples,))
+        return h.detach(), log_inference
+    h = posterior.sample((samples,)).detach()
     return h, log_prob(posterior, h)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import torch
@@ -27,6 +28,8 @@ class LayeredPosterior:
         latent: The layers, in sampling order.
         first: q(h_1 | x) for the rows of the batch.
         deeper: For each further layer, the function from the states before it to its distribution.
+        of_states_alone: Whether these functions know nothing of x but what the states say. Then the posterior can be
+            narrowed to some rows of the batch, which saves time; otherwise they are always given states of all rows.
 
     Example:
         >>> from jsa import Bernoulli, LatentSpace, Layer
@@ -38,13 +41,19 @@ class LayeredPosterior:
     """
 
     def __init__(
-        self, latent: LatentSpace, first: Factorised, deeper: Sequence[Callable[[Tensor], Factorised]] = ()
+        self,
+        latent: LatentSpace,
+        first: Factorised,
+        deeper: Sequence[Callable[[Tensor], Factorised]] = (),
+        *,
+        of_states_alone: bool = False,
     ) -> None:
         if len(deeper) + 1 != len(latent.layers):
             raise UsageError(f"{len(latent.layers)} layers need as many conditionals, not {len(deeper) + 1}")
         self.latent = latent
         self.first = first
         self.deeper = tuple(deeper)
+        self.of_states_alone = of_states_alone
 
     def conditional(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorised:
         """The distribution of a layer given the part of the state vector that stands before it."""
@@ -90,9 +99,13 @@ class LayeredPosterior:
             for layer, where in enumerate(self.latent.slices)
         ]
 
-    def take(self, rows: Int64[Tensor, " taken"]) -> Self:
-        """The posterior of these rows of the batch; the encoder is not run again."""
-        return type(self)(self.latent, self.first.take(rows), self.deeper)
+    def take(self, rows: Int64[Tensor, " taken"]) -> Self | None:
+        """The posterior of these rows of the batch, without another encoder pass; none where deeper layers know x."""
+        if self.deeper and not self.of_states_alone:
+            return None
+        narrowed = copy(self)
+        narrowed.first = self.first.take(rows)
+        return narrowed
 
 
 class TorchPosterior:
@@ -129,10 +142,10 @@ class TorchPosterior:
 
 @runtime_checkable
 class RowsTaken(Protocol):
-    """A posterior that can be narrowed to some rows without another encoder pass."""
+    """A posterior that may be narrowed to some rows without another encoder pass."""
 
-    def take(self, rows: Int64[Tensor, " taken"], /) -> Posterior:
-        """The posterior of these rows."""
+    def take(self, rows: Int64[Tensor, " taken"], /) -> Posterior | None:
+        """The posterior of these rows, none where it cannot be narrowed."""
         ...
 
 

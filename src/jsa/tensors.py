@@ -32,7 +32,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
         tensors: The tensors by name, on any device.
         notes: What to remember beside them, as far as JSON can hold it.
     """
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    plain = _apart({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     written = json.dumps(notes, sort_keys=True)
     checksum = content_checksum(plain, written)
     # By the text rather than the value, the notes that are verified are the notes that are read.
@@ -52,6 +52,17 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
                 f"{path} could not be written, for what was sent to the disk does not come back from it: "
                 "check the disk, an earlier file of that name is kept"
             ) from error
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with memory of their own, for parameters that two networks share stand in a file twice."""
+    found: dict[str, Tensor] = {}
+    taken: set[int] = set()
+    for name, tensor in tensors.items():
+        place = tensor.untyped_storage().data_ptr()
+        found[name] = tensor.clone() if place in taken else tensor
+        taken.add(place)
+    return found
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:

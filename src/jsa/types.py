@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int64
+import torch
+from jaxtyping import Float, Int64, Num
 from torch import Tensor
+
+HALVES = (torch.float16, torch.bfloat16)
+"""Half precisions: enough for the products of a network, not for draws and for sums of log-probabilities."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,8 @@ class Batch:
     """Some rows of a dataset, each with its row number.
 
     Attributes:
-        x: The observations, floating point; a categorical observation is one-hot, its variables side by side.
+        x: The observations. The models of this library take floating point, a categorical observation one-hot, its
+            variables side by side; an own model may take others, such as whole numbers for an embedding.
         index: The global row number of each row. It keys the cache of chains, whatever the order of visits.
         context: What the model is conditioned on, for conditional models p(x, h | context).
 
@@ -25,12 +30,17 @@ class Batch:
         tensor([2, 2])
     """
 
-    x: Float[Tensor, "batch observed"]
+    x: Num[Tensor, "batch observed"]
     index: Int64[Tensor, " batch"]
     context: Float[Tensor, "batch context"] | None = None
 
     def __len__(self) -> int:
         return self.x.shape[0]
+
+    @property
+    def state_dtype(self) -> torch.dtype:
+        """The precision of states that are not drawn: that of x, single where x has less or is no floating point."""
+        return torch.promote_types(self.x.dtype, torch.float32) if self.x.is_floating_point() else torch.float32
 
     def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
         """The rows at these positions of the batch, repeated where a position is repeated."""

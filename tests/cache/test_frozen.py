@@ -101,6 +101,15 @@ def test_the_oldest_are_named_in_order(folder: Path | None) -> None:
     assert [age for _, age in oldest] == ages.sort(descending=True).values[:3].tolist()
 
 
+@pytest.mark.parametrize(("rows", "passes", "warned"), [(10, 5, True), (10, 1, False), (60, 5, False)])
+def test_rows_that_are_numbered_by_their_batch_are_a_cause(rows: int, passes: int, warned: bool) -> None:
+    cache = ChainCache(SPACE, rows=100)
+    for _ in range(passes * 100 // rows):
+        cache.write(torch.arange(rows), torch.ones(rows, SPACE.width), moved=torch.ones(rows, dtype=torch.bool))
+    warning = frozen_chains(cache).warning
+    assert (warning is not None and "numbers of its rows in the whole data" in warning) == warned
+
+
 def test_a_new_cache_has_no_frozen_chains(folder: Path | None) -> None:
     frozen = frozen_chains(ChainCache(SPACE, 4, folder))
     assert (frozen.visited, frozen.oldest, frozen.warning) == (0, (), None)

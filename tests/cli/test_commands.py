@@ -11,7 +11,10 @@ from jsa import JSA, Batch, ChainCache
 from jsa.assembly import open_run
 from jsa.cli import main
 from jsa.errors import UsageError
-from jsa.estimators import ESTIMATORS
+from jsa.estimators import ESTIMATORS, NVIL, Estimator
+from jsa.evaluation.gradient_variance import GradientReport
+from jsa.evaluation.score import LogVariance
+from jsa.tensors import load_tensors
 from jsa.training.state import read_chains
 
 SIZES = ["--model", "linear", "--latents", "4", "--epochs", "4", "--learning-rate", "0.02", "--threads", "1"]
@@ -222,6 +225,28 @@ def test_variance_begins_where_the_chains_stand(
     states, visited = begun[0]
     assert visited.all()
     assert torch.equal(states, cache.read(torch.arange(20))[0])
+
+
+def test_variance_has_the_baselines_of_the_run(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, measured = tmp_path / "run", {}
+    assert main(["train", "--data", str(table), "--estimator", "nvil", *SIZES, "--epochs", "2", "--out", str(out)]) == 0
+
+    def recorded(model: object, estimator: Estimator, *_: object, **__: object) -> GradientReport:
+        measured[type(estimator)] = estimator
+        nothing = {"theta": LogVariance(0.0, 0.0, 0.0), "phi": LogVariance(0.0, 0.0, 0.0)}
+        return GradientReport(nothing, nothing, {}, 1.0)
+
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.gradient_report", recorded)
+    assert main(["variance", str(out), "--estimators", "nvil", "rebar", "rloo", "--rows", "20"]) == 0
+    tensors, _ = load_tensors(out / "state.safetensors")
+    assert measured[NVIL].centres != 0
+    for name, tensor in measured[NVIL].state_dict().items():
+        assert torch.equal(tensor, tensors[f"learner:estimator.{name}"])
+    assert (
+        "\nrebar: what this method learns beside the model, such as baselines, is untrained" in capsys.readouterr().out
+    )
 
 
 def test_variance_of_chains_on_a_run_that_has_none(table: Path, tmp_path: Path) -> None:

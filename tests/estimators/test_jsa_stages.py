@@ -9,6 +9,7 @@ from torch import Tensor
 from jsa import JSA, Batch, PersistentEstimator, Stage
 from jsa.errors import UsageError
 from jsa.estimators import ESTIMATORS
+from jsa.learner import Learner
 from jsa.weights import effective_sample_size, log_mean_weight
 from scripted import script
 from significance import assert_frequencies
@@ -138,7 +139,7 @@ def test_the_switch_takes_over_the_states_of_stage_one(example: Example) -> None
 
 def test_chains_are_no_parameters(example: Example) -> None:
     estimator = JSA(example.model.latent, rows=3)
-    assert list(estimator.state_dict()) == ["counting_share"]
+    assert list(estimator.state_dict()) == ["counting_share", "stage_number"]
     assert not list(estimator.parameters())
 
 
@@ -216,3 +217,20 @@ def test_every_estimator_describes_itself() -> None:
     for estimator in ESTIMATORS.values():
         description = estimator.description
         assert all(getattr(description, field) for field in description.__dataclass_fields__)
+
+
+def test_the_stage_is_part_of_the_state() -> None:
+    latent = one_layer().model.latent
+    estimator, again = JSA(latent, rows=3), JSA(latent, rows=3)
+    estimator.stage = Stage.PERSISTENT
+    learner = Learner(one_layer().model, again)
+    learner.load_state_dict(Learner(one_layer().model, estimator).state_dict())
+    assert again.stage is Stage.PERSISTENT
+
+
+@pytest.mark.parametrize("stage", ["fresh", 1.5, 0, None])
+def test_what_is_no_stage_is_refused(stage: object) -> None:
+    estimator = JSA(one_layer().model.latent, rows=3)
+    with pytest.raises(UsageError, match=r"the stage is Stage\.FRESH or Stage\.PERSISTENT, not"):
+        estimator.stage = stage
+    assert estimator.stage is Stage.FRESH

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from jsa import JSA, Batch, LatentVariableModel
+from jsa import JSA, Batch, LatentVariableModel, Stage
 from jsa.errors import UsageError
 from jsa.estimators import Enumeration, Hybrid, LeaveOneOut, Reinforce
 from jsa.evaluation.gradient_variance import Moments, gradient_report, parameter_groups, posterior_gradient
@@ -28,8 +28,9 @@ def test_streamed_moments_are_those_of_all_vectors() -> None:
 def test_theta_and_phi_are_told_apart(example: Example) -> None:
     groups = parameter_groups(example.model, example.batch)
     names = {id(parameter): name for name, parameter in example.model.named_parameters()}
-    assert all("inference" in names[id(parameter)] for parameter in groups["phi"])
-    assert not any("inference" in names[id(parameter)] for parameter in groups["theta"])
+    for group, of_inference in (("phi", True), ("theta", False)):
+        for parameter in groups[group]:
+            assert ("inference" in names[id(parameter)] or "second" in names[id(parameter)]) == of_inference
     assert sum(map(len, groups.values())) == len(names)
 
 
@@ -122,6 +123,39 @@ def test_measuring_changes_nothing() -> None:
     for name, parameter in example.model.named_parameters():
         assert torch.equal(parameter, before[name])
         assert parameter.grad is None
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+def test_measuring_leaves_chains_where_they_stand(stage: Stage) -> None:
+    example = one_layer()
+    estimator = JSA(example.model.latent, rows=5, particles=2, stage=stage)
+    for _ in range(3):
+        estimator(example.model, example.batch.take(torch.tensor([0, 2])))
+    before = {name: tensor.clone() for name, tensor in estimator.cache.checkpoint().items()}
+    gradient_report(example.model, estimator, example.batch, draws=20, moves=40)
+    after = estimator.cache.checkpoint()
+    assert estimator.stage == stage
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+
+
+@pytest.mark.parametrize("frozen", ["inference", "generative"])
+def test_frozen_parameters_and_no_gradients_outside_are_no_hindrance(frozen: str) -> None:
+    example = one_layer()
+    getattr(example.model, frozen).requires_grad_(False)
+    if frozen == "generative":
+        example.model.prior_parameters.requires_grad_(False)
+    with torch.no_grad():
+        report = gradient_report(example.model, JSA(example.model.latent, 3, 2), example.batch, draws=20, moves=20)
+    group, other = ("phi", "theta") if frozen == "inference" else ("theta", "phi")
+    assert report.total[group].log_variance == -math.inf
+    assert math.isfinite(report.total[other].log_variance)
+
+
+def test_a_model_without_any_gradient_is_refused() -> None:
+    example = one_layer()
+    example.model.requires_grad_(False)
+    with pytest.raises(UsageError, match="no parameter of the model has a gradient"):
+        gradient_report(example.model, LeaveOneOut(2), example.batch, draws=20)
 
 
 def test_too_few_draws_are_refused() -> None:

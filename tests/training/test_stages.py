@@ -6,7 +6,7 @@ from jsa import JSA, Enumeration, LatentSpace, Layer, Stage
 from jsa.configuration import StageConfig, TrainConfig
 from jsa.errors import UsageError
 from jsa.training.selection import LeadingEpochs
-from jsa.training.stages import check_rows_stay, set_stage
+from jsa.training.stages import check_rows_stay, set_stage, still_to_switch
 
 SPACE = LatentSpace.of(Layer("bernoulli", 2))
 
@@ -40,6 +40,28 @@ def test_the_switch_by_patience_is_final() -> None:
     config = TrainConfig(epochs=8, stages=StageConfig(switch_patience=2))
     gains = [True, False, True, False, False, True, True, True]
     assert stages_by_epoch(config, gains) == [1, 1, 1, 1, 1, 2, 2, 2]
+
+
+def test_the_second_stage_is_given_patience_of_its_own() -> None:
+    config = TrainConfig(epochs=9, stages=StageConfig(switch_patience=2))
+    estimator, leading = JSA(SPACE, rows=3), LeadingEpochs()
+    leading.record(1, 100.0)
+    for epoch in (2, 3):
+        set_stage(config, estimator, epoch, leading)
+        assert still_to_switch(config, estimator)
+        leading.record(epoch, 101.0)
+    assert leading.validations_without_gain == 2
+    set_stage(config, estimator, 4, leading)
+    assert leading.validations_without_gain == 0
+    assert not still_to_switch(config, estimator)
+    leading.record(4, 101.0)
+    set_stage(config, estimator, 5, leading)
+    assert leading.validations_without_gain == 1
+
+
+def test_a_run_that_switches_at_an_epoch_may_stop_before() -> None:
+    assert not still_to_switch(TrainConfig(epochs=9, stages=StageConfig(switch_epoch=5)), JSA(SPACE, rows=3))
+    assert not still_to_switch(TrainConfig(epochs=9, stages=StageConfig(switch_patience=2)), Enumeration())
 
 
 def test_patience_and_epoch_together_switch_at_the_earlier() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -17,6 +19,15 @@ from jsa.latent import LatentSpace
 from jsa.tensors import load_tensors, save_tensors
 
 FORMAT = 1
+
+
+class _Standing(NamedTuple):
+    """The visits at some moment, and where the chains of some rows stood then."""
+
+    visits: int
+    rows: Tensor
+    states: Tensor
+    times: Tensor
 
 
 class ChainCache:
@@ -64,8 +75,8 @@ class ChainCache:
             if torch.device(device).type != "cpu":
                 raise UsageError("memory-mapped chains are on the CPU: leave out the device or the folder")
             self._storage = MappedStorage(folder, latent, rows)
-        # The visits before the last write, its rows, and what stood there.
-        self._before: tuple[int, Tensor, Tensor, Tensor] | None = None
+        self._before: _Standing | None = None
+        self._checked = False
 
     @property
     def visits(self) -> int:
@@ -96,13 +107,14 @@ class ChainCache:
 
         A row that stands twice in the batch (random scan) keeps the state of its last place.
         """
+        self._check(h)
         visits = self.visits + index.shape[0]
         # Most batches repeat no row, and a set finds that out in less time than sorting takes.
         if len(set(index.tolist())) < index.shape[0]:
             kept = _last_places(index)
             index, h, moved = index.index_select(0, kept), h.index_select(0, kept), moved.index_select(0, kept)
-        states, times = self._storage.gather(index)
-        before = (self.visits, index, states, times)
+        before = self._standing(index)
+        times = before.times
         now = torch.where(moved.to(times.device) | (times == 0), visits, times)
         self._storage.scatter(index, self.latent.pack(h), now)
         self._storage.visits = visits
@@ -116,12 +128,18 @@ class ChainCache:
         """
         if visits == self.visits:
             return
-        if self._before is None or self._before[0] != visits:
+        if self._before is None or self._before.visits != visits:
             raise UsageError("only the last write can be taken back, before a checkpoint: undo a step at once")
-        _, index, states, times = self._before
-        self._storage.scatter(index, states, times)
-        self._storage.visits = visits
-        self._before = None
+        self._put_back(self._before)
+
+    @contextmanager
+    def held(self, index: Int64[Tensor, " batch"]) -> Iterator[None]:
+        """Within it the chains of these rows may be moved, to measure something; then they stand where they stood."""
+        before = self._standing(index.unique())
+        try:
+            yield
+        finally:
+            self._put_back(before)
 
     def forget(self, index: Int64[Tensor, " batch"]) -> None:
         """Ends the chains of these rows: at their next visit they start anew from q."""
@@ -186,6 +204,24 @@ class ChainCache:
             self._storage.fill(found)
         except CheckpointError as error:
             raise CheckpointError(f"{path} is damaged ({error}): delete it and start the chains anew") from error
+        self._before = None
+
+    def _check(self, h: Tensor) -> None:
+        """Refuses what is no state, which would be packed to some other one: by its width, and once by its values."""
+        if h.shape[-1] != self.latent.width or not (self._checked or self.latent.contains(h)):
+            raise UsageError(
+                f"chains of {', '.join(f'{layer.variables} {layer.kind}' for layer in self.latent.layers)} variables "
+                f"cannot hold these states of width {h.shape[-1]}: bits are 0 or 1, classes are one-hot, and the width "
+                f"is {self.latent.width}"
+            )
+        self._checked = True
+
+    def _standing(self, index: Tensor) -> _Standing:
+        return _Standing(self.visits, index, *self._storage.gather(index))
+
+    def _put_back(self, standing: _Standing) -> None:
+        self._storage.scatter(standing.rows, standing.states, standing.times)
+        self._storage.visits = standing.visits
         self._before = None
 
     @property

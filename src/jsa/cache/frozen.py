@@ -19,18 +19,29 @@ class FrozenChains:
     Attributes:
         rows: The rows of the training data.
         visited: How many of them have a chain.
+        visits: How many visits there were, repeated ones included.
         shares: For 1, 5 and 20 passes through the data, the share of the chains that stood still for more than that.
         oldest: The row numbers of the chains that stood still longest, with their ages in passes, oldest first.
     """
 
     rows: int
     visited: int
+    visits: int
     shares: Mapping[int, float]
     oldest: tuple[tuple[int, float], ...]
 
     @property
     def warning(self) -> str | None:
-        """A sentence for whoever trains, where so many chains stand still that the cache is a fixed set of states."""
+        """A sentence for whoever trains, where something is wrong with the chains.
+
+        That is where most rows have none, though there were visits for all, and where so many stand still that the
+        cache is a fixed set of states.
+        """
+        if self.visits > 2 * self.rows > 4 * self.visited:
+            return (
+                f"only {self.visited} of {self.rows} rows have a chain after {self.visits} visits: give each batch the "
+                "numbers of its rows in the whole data, not in the batch, see docs/chains.md"
+            )
         for passes, limit in ((20, 0.1), (5, 0.5)):
             if self.shares[passes] > limit:
                 row, age = self.oldest[0]
@@ -73,4 +84,4 @@ def frozen_chains(cache: ChainCache, oldest: int = 10) -> FrozenChains:
         best_rows, best_ages = candidates[order], candidate_ages[order]
     shares = {passes: count / visited if visited else 0.0 for passes, count in counts.items()}
     named = tuple(zip(best_rows.tolist(), best_ages.tolist(), strict=True))
-    return FrozenChains(cache.rows, visited, shares, named)
+    return FrozenChains(cache.rows, visited, cache.visits, shares, named)

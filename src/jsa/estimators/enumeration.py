@@ -28,7 +28,7 @@ class Enumeration(Estimator):
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """The exact log-likelihood, differentiated, and the exact cross-entropy from the posterior to q."""
-        states = model.latent.enumerate(batch.x.dtype, batch.x.device)
+        states = model.latent.enumerate(batch.state_dtype, batch.x.device)
         h = states.unsqueeze(1).expand(-1, len(batch), -1)
         joint = log_joint(model, batch, h)
         inference = log_prob(model.posterior(batch), h)

@@ -72,7 +72,7 @@ class NVIL(Estimator):
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Draws, and gives each layer the part of the signal that its draw can change."""
         posterior = model.posterior(batch)
-        h = posterior.sample((self.particles,))
+        h = posterior.sample((self.particles,)).detach()
         joints, inferences = _terms(model, batch, posterior, h)
         joint, inference = torch.stack(joints).sum(0), torch.stack(inferences).sum(0)
         log_weights = (joint - inference).detach()

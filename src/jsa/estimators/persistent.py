@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from jsa.cache import ChainCache
+from jsa.errors import UsageError
 from jsa.estimators.base import at_least
 from jsa.estimators.weighted import WeightedEstimator, weighted_loss
 from jsa.latent import LatentSpace
@@ -42,6 +43,8 @@ class PersistentEstimator(WeightedEstimator, ABC):
         device: Where to keep chains that are in memory.
     """
 
+    stage_number: Tensor
+
     def __init__(
         self,
         latent: LatentSpace,
@@ -53,8 +56,24 @@ class PersistentEstimator(WeightedEstimator, ABC):
     ) -> None:
         super().__init__()
         self.particles = at_least(particles, 1, type(self).__name__)
+        # In the state_dict, for an estimator that forgot it would start all chains anew.
+        self.register_buffer("stage_number", torch.zeros((), dtype=torch.int64))
+        self.register_load_state_dict_post_hook(_take_stage)  # type: ignore[no-untyped-call]
         self.stage = Stage(stage)
         self.cache = ChainCache(latent, rows, cache_folder, device)
+
+    @property
+    def stage(self) -> Stage:
+        """Where the chains start at a visit; assign it to switch."""
+        return self._stage
+
+    @stage.setter
+    def stage(self, stage: Stage | int) -> None:
+        try:
+            self._stage = Stage(stage)
+        except ValueError:
+            raise UsageError(f"the stage is Stage.FRESH or Stage.PERSISTENT, not {stage!r}") from None
+        self.stage_number.fill_(int(self._stage))
 
     def move(
         self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
@@ -88,7 +107,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
     @torch.no_grad()
     def initial_states(self, batch: Batch, posterior: Posterior) -> Float[Tensor, "batch width"]:
         """Where the chains of a batch stand; a row that was never visited starts from a draw of q."""
-        cached, visited = self.cache.read(batch.index, batch.x.dtype)
+        cached, visited = self.cache.read(batch.index, batch.state_dtype)
         if bool(visited.all()):
             return cached
         return torch.where(visited.unsqueeze(-1), cached, posterior.sample((1,))[0])
@@ -102,3 +121,8 @@ class PersistentEstimator(WeightedEstimator, ABC):
             self.cache.write(batch.index, last, fresh)
         age = self.cache.age(batch.index)
         return {"chain_age": age.mean(), "frozen_share": (age >= 1).to(age.dtype).mean()}
+
+
+def _take_stage(estimator: PersistentEstimator, _: object) -> None:
+    """Follows a stage that was loaded."""
+    estimator.stage = int(estimator.stage_number)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
+from jsa.errors import UsageError
 from jsa.estimators.base import Description, Estimator, at_least
 from jsa.estimators.score import score_samples
 from jsa.model import LatentVariableModel
 from jsa.types import Batch, Estimate
+
+Baseline = Literal["none", "running"]
 
 
 class Reinforce(Estimator):
@@ -41,9 +44,11 @@ class Reinforce(Estimator):
     running_signal: Tensor
     steps: Tensor
 
-    def __init__(self, particles: int = 1, baseline: Literal["none", "running"] = "none", decay: float = 0.9) -> None:
+    def __init__(self, particles: int = 1, baseline: Baseline = "none", decay: float = 0.9) -> None:
         super().__init__()
         self.particles = at_least(particles, 1, "REINFORCE")
+        if baseline not in get_args(Baseline):
+            raise UsageError(f"the baseline of REINFORCE is one of {', '.join(get_args(Baseline))}, not {baseline!r}")
         self.baseline = baseline
         self.decay = decay
         self.register_buffer("running_signal", torch.zeros(()))

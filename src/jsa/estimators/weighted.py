@@ -85,8 +85,9 @@ def weighted_loss(
 
     visited, weight = evaluated.h[candidate, row], weights[candidate, row]
     total = (weight * log_joint(model, batch.take(row), visited)).sum()
-    if isinstance(evaluated.posterior, RowsTaken):
-        total = total + inference_scale * (weight * log_prob(evaluated.posterior.take(row), visited)).sum()
+    narrowed = evaluated.posterior.take(row) if isinstance(evaluated.posterior, RowsTaken) else None
+    if narrowed is not None:
+        total = total + inference_scale * (weight * log_prob(narrowed, visited)).sum()
     else:
         # A posterior of the user's own may know its rows only as they are: all states pass, and the
         # dropped ones count for nothing.

@@ -25,7 +25,7 @@ class RowDraws:
     def __init__(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, seed: int) -> None:
         self._latent = model.latent
         self._rows = batch.index.tolist()
-        self._like = batch.x
+        self._device, self._dtype = batch.x.device, batch.state_dtype
         self._seed = seed
         self._posterior = posterior
         if not isinstance(posterior, NoiseDriven):
@@ -43,16 +43,16 @@ class RowDraws:
         return h, log_prob(self._posterior, h)
 
     def _uniforms(self, latent: LatentSpace, first: int, count: int) -> Tensor:
-        device, variables = self._like.device, latent.variables
+        device, variables = self._device, latent.variables
         # float32 whatever the model's precision, so that both precisions see the same draws.
         uniforms = torch.empty(count * BLOCK, len(self._rows), variables, device=device)
         fill = fast_uniforms if device.type == "cpu" else device_uniforms
         for position, row in enumerate(self._rows):
             fill(uniforms[:, position], self._seed, row, first)
-        return uniforms.to(self._like.dtype)
+        return uniforms.to(self._dtype)
 
     def _sampled(self, block: int) -> Tensor:
-        devices = [self._like.device] if self._like.device.type != "cpu" else []
+        devices = [self._device] if self._device.type != "cpu" else []
         with torch.random.fork_rng(devices):
             columns = []
             for row, posterior in zip(self._rows, self._row_posteriors, strict=True):

@@ -17,7 +17,8 @@ from jsa.estimators.weighted import weighted_loss
 from jsa.evaluation.likelihood import Progress
 from jsa.evaluation.score import LogVariance
 from jsa.latent import ENUMERATION_LIMIT
-from jsa.model import LatentVariableModel
+from jsa.model import LatentVariableModel, draw
+from jsa.modes import in_evaluation_mode
 from jsa.samplers import metropolis_independence
 from jsa.types import Batch
 
@@ -89,7 +90,8 @@ def gradient_report(
 
     Args:
         model: The model, whose parameters stay as they are.
-        estimator: The estimator. Its chains, if any, start from where they stand, or from q where they do not exist.
+        estimator: The estimator. Its chains, if any, start from where they stand, or from q where they do not exist;
+            in the end they stand there again.
         batch: The batch.
         draws: The number of gradients.
         moves: For chains: the Metropolis moves that redraw the states before each draw of the total variance.
@@ -101,7 +103,8 @@ def gradient_report(
     """
     _check_draws(draws)
     groups = parameter_groups(model, batch)
-    with _frozen_estimator(estimator), counting(model) as counter:
+    # In evaluation mode no running mean moves and no chain is written by a draw.
+    with in_evaluation_mode(estimator), _held_chains(estimator, batch), counting(model) as counter:
         if isinstance(estimator, PersistentEstimator):
             estimator.stage = Stage.PERSISTENT
             # Rows without a chain get one; the others stay where training left them.
@@ -138,10 +141,11 @@ def gradient_variance(
         progress: Called with 1 after each draw.
     """
     _check_draws(draws)
-    with _frozen_estimator(estimator):
+    with in_evaluation_mode(estimator):
         return _variances(model, estimator, batch, parameter_groups(model, batch), draws, 0, progress)[0]
 
 
+@torch.enable_grad()
 def posterior_gradient(
     model: LatentVariableModel, batch: Batch, moves: int = 20_000, burn_in: int = 1_000
 ) -> dict[str, Tensor]:
@@ -175,13 +179,19 @@ def posterior_gradient(
     return total
 
 
+@torch.enable_grad()
 def parameter_groups(model: LatentVariableModel, batch: Batch) -> dict[str, list[nn.Parameter]]:
-    """The parameters of the model, theta, and those of the inference model, phi: the ones that log q depends on."""
+    """The parameters of the model, theta, and those of the inference model, phi: the ones that log q depends on.
+
+    Parameters that are frozen are in neither.
+    """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    posterior = model.posterior(batch)
-    with torch.enable_grad():
-        log_inference = posterior.log_prob(posterior.sample((1,))).sum()
-    reached = torch.autograd.grad(log_inference, parameters, allow_unused=True)
+    if not parameters:
+        raise UsageError("no parameter of the model has a gradient: unfreeze some with requires_grad_()")
+    _, log_inference = draw(model.posterior(batch), 1)
+    reached: Sequence[Tensor | None] = [None] * len(parameters)
+    if log_inference.requires_grad:
+        reached = torch.autograd.grad(log_inference.sum(), parameters, allow_unused=True)
     phi = [parameter for parameter, gradient in zip(parameters, reached, strict=True) if gradient is not None]
     known = {id(parameter) for parameter in phi}
     return {"theta": [parameter for parameter in parameters if id(parameter) not in known], "phi": phi}
@@ -192,6 +202,7 @@ def _check_draws(draws: int) -> None:
         raise UsageError(f"a variance with an interval needs at least {2 * GROUPS} draws, not {draws}")
 
 
+@torch.enable_grad()
 def _variances(
     model: LatentVariableModel,
     estimator: Estimator,
@@ -238,7 +249,7 @@ def _gradient(loss: Tensor, groups: Mapping[str, Sequence[nn.Parameter]]) -> dic
             torch.zeros_like(parameter) if gradient is None else gradient
             for parameter, gradient in zip(parameters, found, strict=False)
         ]
-        vectors[name] = torch.cat([part.flatten() for part in parts]).double()
+        vectors[name] = torch.cat([loss.new_zeros(0), *(part.flatten() for part in parts)]).double()
     return vectors
 
 
@@ -252,11 +263,14 @@ def _move_chains(model: LatentVariableModel, estimator: PersistentEstimator, bat
 
 
 @contextmanager
-def _frozen_estimator(estimator: Estimator) -> Iterator[None]:
-    """Evaluation mode: no running mean moves and no chain is written by a draw."""
-    was_training = estimator.training
-    estimator.eval()
-    try:
+def _held_chains(estimator: Estimator, batch: Batch) -> Iterator[None]:
+    """Within it the chains of a batch may be moved; then they are where they were, and in the stage they were in."""
+    if not isinstance(estimator, PersistentEstimator):
         yield
+        return
+    stage = estimator.stage
+    try:
+        with estimator.cache.held(batch.index):
+            yield
     finally:
-        estimator.train(was_training)
+        estimator.stage = stage

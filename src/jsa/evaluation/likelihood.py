@@ -15,6 +15,7 @@ from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.score import Likelihood as Likelihood
 from jsa.model import LatentVariableModel, evaluate, log_joint, states_at_once
+from jsa.modes import in_evaluation_mode
 from jsa.types import Batch
 from jsa.weights import effective_sample_size, log_mean_weight
 
@@ -133,7 +134,7 @@ def exact_likelihood(
         states, at_once = model.latent.enumerate(device=device), _states_at_once(rows)
         for batch in _batches(rows, max(1, at_once // len(states)), device):
             parts = [
-                log_joint(model, batch, part.to(batch.x.dtype).unsqueeze(1).expand(-1, len(batch), -1)).double()
+                log_joint(model, batch, part.to(batch.state_dtype).unsqueeze(1).expand(-1, len(batch), -1)).double()
                 for part in states.split(at_once)
             ]
             values.append(torch.logsumexp(torch.cat(parts), 0))
@@ -148,14 +149,9 @@ def exact_likelihood(
 
 @contextmanager
 def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; the mode is restored."""
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train(was_training)
+    """Evaluation mode without gradients; the modes are restored."""
+    with in_evaluation_mode(model), torch.no_grad():
+        yield
 
 
 def _weights_by_chunk(

@@ -30,6 +30,6 @@ def conditional_importance(
     # The candidate into whose part of the summed weights the uniform falls. Where no candidate has any weight the sums
     # are no numbers, no comparison holds, and the chain stays.
     sums = evaluated.log_weights.softmax(0).cumsum(0)
-    uniforms = torch.rand(len(batch), dtype=evaluated.h.dtype, device=evaluated.h.device)
+    uniforms = torch.rand(len(batch), dtype=evaluated.log_weights.dtype, device=evaluated.h.device)
     chosen = (uniforms * sums[-1] >= sums[:-1]).sum(0)
     return Trajectory(evaluated, chosen.unsqueeze(0))

@@ -29,5 +29,5 @@ def metropolis_independence(
         Liu, Monte Carlo Strategies in Scientific Computing (Springer, 2008), section 5.4.2.
     """
     evaluated = evaluate_candidates(model, batch, posterior, initial, moves)
-    uniforms = torch.rand(moves, len(batch), dtype=evaluated.h.dtype, device=evaluated.h.device)
+    uniforms = torch.rand(moves, len(batch), dtype=evaluated.log_weights.dtype, device=evaluated.h.device)
     return Trajectory(evaluated, weights.independence_path(evaluated.log_weights, uniforms))

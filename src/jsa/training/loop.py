@@ -32,7 +32,7 @@ from jsa.training.optimiser import forget_gradients, learned, make_optimiser
 from jsa.training.schedule import learning_rate
 from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import StopRequest, StopRequestedError
-from jsa.training.stages import check_rows_stay, set_stage
+from jsa.training.stages import check_rows_stay, set_stage, still_to_switch
 from jsa.training.state import TrainingState
 from jsa.types import Estimate
 
@@ -286,6 +286,7 @@ class _Training:
         self.watcher.epoch(record)
         patience = self.config.validation.stop_after
         early = patience is not None and at.leading.validations_without_gain >= patience
+        early = early and not still_to_switch(self.config, self.estimator)
         at.finished = early or at.epoch == self.config.epochs
         at.next_epoch(length)
         if at.finished:

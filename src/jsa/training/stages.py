@@ -27,8 +27,17 @@ def set_stage(config: TrainConfig, estimator: Estimator, epoch: int, leading: Le
         return None
     patience = config.stages.switch_patience
     if epoch > config.switch_epoch or (patience is not None and leading.validations_without_gain >= patience):
+        if estimator.stage == Stage.FRESH:
+            # What did not gain was stage I: the second one is given as much patience.
+            leading.validations_without_gain = 0
         estimator.stage = Stage.PERSISTENT
     return int(estimator.stage)
+
+
+def still_to_switch(config: TrainConfig, estimator: Estimator) -> bool:
+    """Whether the run will go over to stage II when the validation NLL has not fallen for some time."""
+    waiting = isinstance(estimator, PersistentEstimator) and estimator.stage == Stage.FRESH
+    return waiting and config.stages.switch_patience is not None
 
 
 def _may_reach_stage_two(config: TrainConfig) -> bool:

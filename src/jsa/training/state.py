@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
 
 from jsa.errors import CheckpointError, JsaError
-from jsa.estimators import PersistentEstimator, Stage
+from jsa.estimators import Estimator, PersistentEstimator
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel
 from jsa.tensors import load_tensors, save_tensors
@@ -21,7 +21,7 @@ from jsa.training.optimiser import optimiser_tensors, restore_optimiser
 from jsa.training.randomness import random_states, restore_random_states
 from jsa.training.standing import Standing
 
-FORMAT = 2
+FORMAT = 3
 CHAINS = "chains"
 
 
@@ -75,7 +75,6 @@ class TrainingState:
         notes = {
             "format": FORMAT,
             "identity": self._identity,
-            "stage": None if chains is None else int(chains.stage),
             "standing": self.standing.to_notes(),
         }
         save_tensors(path, tensors, notes)
@@ -102,7 +101,6 @@ class TrainingState:
             check_shapes(self._average, average, path)
             self._average.load_state_dict(average)
         if self._chains is not None:
-            self._chains.stage = _stage(notes)
             self._chains.cache.restore(_part(tensors, CHAINS))
         restore_random_states(_part(tensors, "random"), self._device)
         self.standing = standing
@@ -110,12 +108,11 @@ class TrainingState:
 
 def load_learner(path: Path, learner: Learner) -> None:
     """Takes the weights, the chains and their stage from a state file and nothing else of it, to look at them."""
-    tensors, notes = _read(path)
+    tensors, _ = _read(path)
     weights = _part(tensors, "learner")
     check_shapes(learner, weights, path)
     learner.load_state_dict(weights)
     if isinstance(learner.estimator, PersistentEstimator):
-        learner.estimator.stage = _stage(notes)
         learner.estimator.cache.restore(_part(tensors, CHAINS))
 
 
@@ -125,6 +122,14 @@ def load_model(path: Path, model: LatentVariableModel) -> None:
     weights = _part(_part(tensors, "learner"), "model", separator=".")
     check_shapes(model, weights, path)
     model.load_state_dict(weights)
+
+
+def load_estimator(path: Path, estimator: Estimator) -> None:
+    """Takes what the estimator has learned, such as baselines, from the state file of a run with the same method."""
+    tensors, _ = _read(path)
+    learned = _part(_part(tensors, "learner"), "estimator", separator=".")
+    check_shapes(estimator, learned, path)
+    estimator.load_state_dict(learned)
 
 
 def read_chains(path: Path) -> dict[str, Tensor]:
@@ -137,10 +142,6 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
     tensors, notes = load_tensors(path)
     check_format(path, notes, FORMAT)
     return tensors, notes
-
-
-def _stage(notes: Mapping[str, object]) -> Stage:
-    return Stage.PERSISTENT if notes.get("stage") == int(Stage.PERSISTENT) else Stage.FRESH
 
 
 def _part(

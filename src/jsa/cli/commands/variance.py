@@ -17,7 +17,8 @@ class VarianceArguments(RunArguments):
     """How noisy the gradients of methods are at a trained model, on one fixed minibatch of its training rows.
 
     For methods with chains there are three figures: the variance given the chains' states, the total variance with the
-    states redrawn by long chains, and the squared bias against the posterior's gradient.
+    states redrawn by long chains, and the squared bias against the posterior's gradient. The method of the run has its
+    options and what it learned, such as baselines; those that other methods learn are as they begin, and this is said.
     """
 
     estimators: tuple[str, ...] = ("jsa", "jsa-rao-blackwell", "hybrid", "msc", "rws", "vimco", "rloo")
@@ -55,7 +56,7 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.files import write_text
     from jsa.records import to_record
     from jsa.training.report import evaluation_progress
-    from jsa.training.state import load_model
+    from jsa.training.state import load_estimator, load_model
 
     option_sets = {name: option_names(name) for name in parsed.estimators}
     opened = parsed.open()
@@ -73,10 +74,18 @@ def run(arguments: Sequence[str]) -> None:
     torch.manual_seed(parsed.seed)
     reference = None
     reports = {}
+    untrained = []
     for name in parsed.estimators:
-        options = {"particles": particles} if particles and "particles" in option_sets[name] else {}
+        of_the_run = name == opened.config.estimator
+        options = dict(opened.config.method.given) if of_the_run else {}
+        if particles and "particles" in option_sets[name]:
+            options["particles"] = particles
         inputs = train.observed_width + train.context_width
         estimator = build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=options)
+        if of_the_run and state.is_file():
+            load_estimator(state, estimator)
+        elif any(True for _ in estimator.parameters()):
+            untrained.append(name)
         if isinstance(estimator, PersistentEstimator):
             if reference is None:
                 reference = posterior_gradient(opened.model, batch, parsed.reference_moves)
@@ -106,6 +115,11 @@ def run(arguments: Sequence[str]) -> None:
             evaluations = f"{report.decoder_evaluations:.2f}" if group == "theta" else ""
             label = name if group == "theta" else ""
             print(f"{label:20} {group:6} {cells[0]:24} {cells[1]:24} {bias:>8} {evaluations:>12}")
+    if untrained:
+        print(
+            f"{', '.join(untrained)}: what this method learns beside the model, such as baselines, is untrained here; "
+            "measure it at a run of its own"
+        )
     if parsed.json is not None:
         record = {"draws": parsed.draws, "rows": len(batch), "particles": particles, "seed": parsed.seed}
         figures = {name: to_record(report) for name, report in reports.items()}
