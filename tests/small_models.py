@@ -64,7 +64,7 @@ class LayersThatKnowTheRow(LatentVariableModel):
         super().__init__()
         self.latent = LatentSpace.of(Layer("bernoulli", 2), Layer("bernoulli", 2))
         self.network = BeliefNetwork(Layer("bernoulli", 4), self.latent, (5,), prior="learned", style=STYLE)
-        self.second = torch.nn.Linear(6, 2)
+        self.inference_of_second = torch.nn.Linear(6, 2)
 
     def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
         return self.network.log_joint(batch, h)
@@ -72,7 +72,7 @@ class LayersThatKnowTheRow(LatentVariableModel):
     def posterior(self, batch: Batch) -> LayeredPosterior:
         def second(first: Tensor) -> Bernoulli:
             x = batch.x.expand(*first.shape[:-1], -1)
-            return Bernoulli(self.second(torch.cat([first, x], dim=-1)))
+            return Bernoulli(self.inference_of_second(torch.cat([first, x], dim=-1)))
 
         return LayeredPosterior(self.latent, self.network.posterior(batch).first, [second])
 
@@ -115,7 +115,7 @@ def torch_posterior(seed: int = 20) -> Example:
     return Example(TorchPosteriorModel(example.model), example.batch)
 
 
-def layers_that_know_the_row(seed: int = 59) -> Example:
+def layers_that_know_the_row(seed: int = 250) -> Example:
     """Two bits above two bits, both given x."""
     model = LayersThatKnowTheRow()
     # What the network has of q's second layer is not used.

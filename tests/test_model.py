@@ -137,3 +137,29 @@ def test_a_learner_is_the_model_with_its_estimator() -> None:
     assert torch.equal(found, JSA(example.model.latent, rows=3)(example.model, example.batch).loss)
     learner.eval()
     assert not learner.estimator.training
+
+
+def unchecked_batch(x: Tensor, index: Tensor, context: Tensor | None = None) -> Batch:
+    """A batch as a user makes it, without the checks of types that these tests have everywhere."""
+    batch = object.__new__(Batch)
+    vars(batch).update(x=x, index=index, context=context)
+    batch.__post_init__()
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("index", "sentence"),
+    [
+        (torch.arange(2), r"a batch of 3 rows needs as many row numbers.*int64 of shape \(2,\)"),
+        (torch.arange(3, dtype=torch.int32), r"a batch of 3 rows needs as many row numbers.*got torch\.int32"),
+        (torch.zeros(3, 1, dtype=torch.int64), r"of shape \(3, 1\)"),
+    ],
+)
+def test_row_numbers_that_do_not_fit_are_refused(index: Tensor, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        unchecked_batch(torch.ones(3, 4), index)
+
+
+def test_a_context_of_other_rows_is_refused() -> None:
+    with pytest.raises(UsageError, match="a batch of 3 rows has a context of 2 rows"):
+        unchecked_batch(torch.ones(3, 4), torch.arange(3), torch.ones(2, 4))

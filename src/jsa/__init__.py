@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jsa.errors import JsaError
     from jsa.estimators import JSA, Enumeration, Estimator, PersistentEstimator, Stage
     from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds
+    from jsa.evaluation.rows import TensorRows
     from jsa.latent import LatentSpace, Layer
     from jsa.learner import Learner
     from jsa.model import LatentVariableModel, Posterior
@@ -46,6 +47,7 @@ _HOMES = {
     "Stage": "jsa.estimators",
     "StructuredPrediction": "jsa.models.structured_prediction",
     "Style": "jsa.models.configuration",
+    "TensorRows": "jsa.evaluation.rows",
     "TorchPosterior": "jsa.posteriors",
     "exact_likelihood": "jsa.evaluation.likelihood",
     "likelihood": "jsa.evaluation.likelihood",
@@ -76,6 +78,7 @@ __all__ = [
     "Stage",
     "StructuredPrediction",
     "Style",
+    "TensorRows",
     "TorchPosterior",
     "exact_likelihood",
     "likelihood",

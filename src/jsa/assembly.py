@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from torch import Tensor
 from jsa.cache import ChainCache
 from jsa.configuration import TrainConfig
 from jsa.data import Dataset, Splits, load
-from jsa.errors import UsageError
+from jsa.data.loading import exists, is_table
+from jsa.data.table import read_table
+from jsa.errors import DataError, UsageError
 from jsa.estimators import Estimator
 from jsa.estimators.build import build_estimator
 from jsa.latent import Layer
@@ -20,6 +23,7 @@ from jsa.models.build import build_model
 from jsa.models.structured_prediction import StructuredPrediction
 from jsa.training.checkpoint import load_weights
 from jsa.training.folder import RunFolder
+from jsa.training.identity import DataIdentity
 from jsa.training.state import read_chains
 
 Model = BeliefNetwork | StructuredPrediction
@@ -55,6 +59,40 @@ def load_splits(config: TrainConfig) -> Splits:
     return splits
 
 
+def load_splits_again(
+    config: TrainConfig, folder: RunFolder, data_dir: Path | None = None, *, may_differ: bool = False
+) -> Splits:
+    """The data of an earlier run, wherever this process was started.
+
+    Args:
+        config: The configuration of the run.
+        folder: The run folder.
+        data_dir: Where the data is, if not where it was.
+        may_differ: Whether other rows than those that the run had are taken as well. They are refused otherwise.
+    """
+    known = DataIdentity.read(folder.path)
+    here = with_data_dir(config if known is None else started_in(config, known.started_in), data_dir)
+    splits = load_splits(here)
+    if known is not None and not may_differ and (part := known.changed(splits)) is not None:
+        raise DataError(f"{_other_rows(here, part)}: give the run its data back, or its folder by --data-dir")
+    return splits
+
+
+def _other_rows(config: TrainConfig, part: str) -> str:
+    if part == "train":
+        what = "table" if is_table(config.data) else "data"
+        return f"{config.data} is not the {what} that the run was trained on"
+    file, rows = (config.dataset.valid_file, "validation") if part == "valid" else (config.dataset.test_file, "test")
+    return f"{file or config.data} does not hold the {rows} rows that the run had"
+
+
+def load_rows(path: Path, splits: Splits) -> Dataset:
+    """All rows of another table, which has the columns and classes of these splits, in their order."""
+    context = splits.train.context_columns
+    rows = read_table(path.expanduser(), context + splits.train.observed_columns, splits.classes)
+    return rows.split_context(context) if context else rows
+
+
 def make_model(config: TrainConfig, splits: Splits) -> Model:
     """The model of a run, initialised from its seed."""
     columns, classes = splits.train.observed_columns, splits.classes
@@ -84,12 +122,12 @@ def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None)
         checkpoint: ``best`` or ``last``.
         data_dir: Where the data is, if not where it was.
     """
-    folder = RunFolder.open(path)
-    config = folder.read_config()
-    splits = load_splits(with_data_dir(config, data_dir))
-    model = make_model(config, splits)
     if checkpoint not in ("best", "last"):
         raise UsageError(f"the checkpoint is best or last, not '{checkpoint}'")
+    folder = RunFolder.open(path)
+    config = folder.read_config()
+    splits = load_splits_again(config, folder, data_dir)
+    model = make_model(config, splits)
     notes = load_weights(model, folder.best if checkpoint == "best" else folder.last)
     return OpenedRun(folder, config, model.eval(), splits, notes)
 
@@ -115,7 +153,36 @@ def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor
 
 
 def with_data_dir(config: TrainConfig, data_dir: Path | None) -> TrainConfig:
-    """The configuration with another data folder, where one is given."""
+    """The configuration with another data folder, where one is given: tables of the same file names in it are taken."""
     if data_dir is None:
         return config
-    return replace(config, dataset=replace(config.dataset, data_dir=data_dir))
+    folder = data_dir.expanduser()
+
+    def moved(path: Path) -> Path:
+        return folder / path.name if exists(folder / path.name) else path
+
+    return _with_files(replace(config, dataset=replace(config.dataset, data_dir=data_dir)), moved)
+
+
+def started_in(config: TrainConfig, folder: Path) -> TrainConfig:
+    """The configuration of a run that was begun in this folder, with its files as they are found from here."""
+    if folder == Path.cwd():
+        return config
+
+    def found(path: Path) -> Path:
+        # The folder may be on another machine, or have been moved with everything in it.
+        there = folder / path.expanduser()
+        return path if exists(path) and not exists(there) else there
+
+    data_dir = config.dataset.data_dir
+    dataset = config.dataset if data_dir is None else replace(config.dataset, data_dir=found(data_dir))
+    return _with_files(replace(config, dataset=dataset), found)
+
+
+def _with_files(config: TrainConfig, where: Callable[[Path], Path]) -> TrainConfig:
+    """The configuration with its tables elsewhere."""
+    valid, test = (
+        None if file is None else where(file) for file in (config.dataset.valid_file, config.dataset.test_file)
+    )
+    data = str(where(Path(config.data))) if is_table(config.data) else config.data
+    return replace(config, data=data, dataset=replace(config.dataset, valid_file=valid, test_file=test))

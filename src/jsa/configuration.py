@@ -53,14 +53,17 @@ class OptimiserConfig:
     """At a loss or gradient that is no finite number: stop with the state before it, or skip the batch and count it."""
 
     def __post_init__(self) -> None:
-        if not self.learning_rate > 0:
-            raise UsageError(f"the learning rate must be positive, not {self.learning_rate}")
+        # An infinite number could not be read back from config.json.
+        if not 0 < self.learning_rate < float("inf"):
+            raise UsageError(f"the learning rate must be positive and finite, not {self.learning_rate}")
         if not 0.5 < self.schedule_exponent <= 1:
             raise UsageError(
                 f"Robbins-Monro steps converge for an exponent above 1/2 and at most 1, not {self.schedule_exponent}"
             )
-        if not self.schedule_offset > 0:
-            raise UsageError(f"the offset of Robbins-Monro steps must be positive, not {self.schedule_offset}")
+        if not 0 < self.schedule_offset < float("inf"):
+            raise UsageError(
+                f"the offset of Robbins-Monro steps must be positive and finite, not {self.schedule_offset}"
+            )
         if self.average_decay is not None and not 0 < self.average_decay < 1:
             raise UsageError(f"the decay of the weight average lies between 0 and 1, not {self.average_decay}")
 
@@ -72,7 +75,7 @@ class StageConfig:
     switch_epoch: int | None = None
     """Epochs of stage I, where chains start anew at each visit; 60 % of all epochs where not given, as in the paper."""
     switch_patience: int | None = None
-    """Switch as soon as this many validations in a row brought no better NLL; without effect where not given."""
+    """Switch before that, as soon as this many validations in a row brought no better NLL."""
 
     def __post_init__(self) -> None:
         if self.switch_epoch is not None and self.switch_epoch < 0:
@@ -138,7 +141,7 @@ class MethodConfig:
     """Options of the method; each takes some of them and has defaults of its own for those that are not given."""
 
     particles: int | None = None
-    """Proposals or samples a row at a step."""
+    """Proposals or samples a row at a step; jsa list estimators tells how many a method has where not given."""
     temperature: float | None = None
     """Temperature of relaxed methods; where REBAR and RELAX start to learn theirs."""
     baseline: Literal["none", "running"] | None = None
@@ -149,8 +152,8 @@ class MethodConfig:
     def __post_init__(self) -> None:
         if self.particles is not None and self.particles < 1:
             raise UsageError(f"particles is 1 or more, not {self.particles}")
-        if self.temperature is not None and not self.temperature > 0:
-            raise UsageError(f"a temperature is positive, not {self.temperature}")
+        if self.temperature is not None and not 0 < self.temperature < float("inf"):
+            raise UsageError(f"a temperature is positive and finite, not {self.temperature}")
 
     @property
     def given(self) -> dict[str, object]:
@@ -192,6 +195,4 @@ class TrainConfig:
     @property
     def switch_epoch(self) -> int:
         """The last epoch of stage I."""
-        if self.stages.switch_epoch is not None:
-            return self.stages.switch_epoch
-        return self.epochs if self.stages.switch_patience is not None else round(0.6 * self.epochs)
+        return round(0.6 * self.epochs) if self.stages.switch_epoch is None else self.stages.switch_epoch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from jsa.assembly import Model
-from jsa.data import Dataset, in_order
+from jsa.data import Dataset, Splits, in_order
 from jsa.evaluation.likelihood import evaluating
 from jsa.latent import LatentSpace
 
@@ -23,22 +24,59 @@ class Codes:
     Attributes:
         states: A draw from q(h | x) a row: bits as 0/1, the class number of a categorical variable, real numbers.
         means: The probabilities that the inference model gives to the first layer's bits or classes, or its means.
+        rows: The number of each row, from 0, in the table that it is from.
+        parts: Which part of the data each row belongs to: train, valid or test. None for rows that are no part of it.
+        labels: The class of each row, where it is known.
     """
 
     states: NDArray[np.uint8] | NDArray[np.float32]
     means: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    parts: NDArray[np.str_] | None = None
+    labels: NDArray[np.uint8] | None = None
 
 
 def encode(model: Model, rows: Dataset, seed: int = 0) -> Codes:
     """The latent codes of all rows, in their order."""
+    states, means = _draw(model, [rows], seed)
+    return Codes(states, means, np.arange(len(rows)), labels=_labels([rows]))
+
+
+def encode_splits(model: Model, splits: Splits, parts: Sequence[str], seed: int = 0) -> Codes:
+    """The latent codes of some parts of the data.
+
+    All parts of one table come in the order of that table, other parts one after the other.
+    """
+    datasets = [splits.parts[part] for part in parts]
+    states, means = _draw(model, datasets, seed)
+    rows = np.concatenate([splits.row_numbers(part) for part in parts])
+    names = np.repeat(np.array(parts), [len(dataset) for dataset in datasets])
+    labels = _labels(datasets)
+    order = np.argsort(rows) if splits.of_one_table else np.arange(len(rows))
+    return Codes(
+        states[order], means[order], rows[order], names[order], labels=None if labels is None else labels[order]
+    )
+
+
+def _draw(
+    model: Model, datasets: Sequence[Dataset], seed: int
+) -> tuple[NDArray[np.uint8] | NDArray[np.float32], NDArray[np.float32]]:
+    """States and means of the rows of all datasets, one after the other."""
     states, means = [], []
     with evaluating(model), torch.random.fork_rng():
         torch.manual_seed(seed)
-        for index in in_order(len(rows), ROWS_AT_ONCE):
-            posterior = model.posterior(rows.batch(index))
-            states.append(compact(model.latent, posterior.sample(())).numpy())
-            means.append(posterior.first.mean.numpy())
-    return Codes(np.concatenate(states), np.concatenate(means))
+        for rows in datasets:
+            for index in in_order(len(rows), ROWS_AT_ONCE):
+                posterior = model.posterior(rows.batch(index))
+                states.append(compact(model.latent, posterior.sample(())).numpy())
+                means.append(posterior.first.mean.numpy())
+    return np.concatenate(states), np.concatenate(means)
+
+
+def _labels(datasets: Sequence[Dataset]) -> NDArray[np.uint8] | None:
+    """The labels of all rows, where all have some."""
+    found = [rows.labels.numpy() for rows in datasets if rows.labels is not None]
+    return np.concatenate(found) if len(found) == len(datasets) else None
 
 
 def compact(latent: LatentSpace, h: torch.Tensor) -> torch.Tensor:

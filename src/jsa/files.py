@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jsa.crash import crash_point
+from jsa.errors import UsageError
 
 
 @contextmanager
@@ -59,3 +60,13 @@ def write_text(path: Path, text: str) -> None:
     """Writes a text file whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def check_destination(path: Path, option: str) -> None:
+    """Refuses a path where no file can be written, before any work is done; the option is the one that named it."""
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}: make it, or choose another {option}")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder: choose a file for {option}")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"nothing can be written into the folder {path.parent}: choose another {option}")

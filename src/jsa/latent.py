@@ -7,6 +7,7 @@ the inference model samples them, and a categorical variable is one-hot. Sampler
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -69,7 +70,9 @@ class Layer:
     @property
     def states(self) -> float:
         """The number of states, infinite for a continuous layer."""
-        return float("inf") if self.kind == "gaussian" else float(self.classes) ** self.variables
+        # Two to the power of 1,024 is beyond the largest float.
+        countable = self.kind != "gaussian" and self.variables * math.log2(self.classes) < 1024
+        return float(self.classes) ** self.variables if countable else float("inf")
 
     def pack(self, h: Float[Tensor, "*batch width"]) -> UInt8[Tensor, "*batch bytes"]:
         """The compact form of states of this layer."""
@@ -210,8 +213,10 @@ class LatentSpace:
     ) -> Float[Tensor, "states width"]:
         """Every state of a small discrete space, one a row."""
         if self.states > ENUMERATION_LIMIT:
+            continuous = any(layer.kind == "gaussian" for layer in self.layers)
+            count = "infinitely many" if continuous else f"{self.states:.3g}"
             raise UsageError(
-                f"this latent space has {self.states:.3g} states, too many to enumerate "
+                f"this latent space has {count} states, too many to enumerate "
                 f"(the limit is {ENUMERATION_LIMIT}): estimate by importance sampling instead"
             )
         rows = itertools.product(*(tuple(layer.enumerate()) for layer in self.layers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import Literal
 
 import torch
 
-from jsa.assembly import Model, load_splits, make_estimator, make_model
+from jsa.assembly import Model, load_splits, load_splits_again, make_estimator, make_model
 from jsa.configuration import TrainConfig
 from jsa.data import Dataset, Splits, batches_in_epoch
 from jsa.errors import UsageError
@@ -23,6 +24,7 @@ from jsa.provenance import provenance
 from jsa.scoring import Scoring
 from jsa.training.events import Events
 from jsa.training.folder import RunFolder, refuse_existing, unused
+from jsa.training.identity import DataIdentity
 from jsa.training.loop import TrainingRows, Watcher, train
 from jsa.training.report import watcher
 from jsa.training.scores import Scores, read_scores
@@ -40,6 +42,12 @@ class Outcome:
 
     folder: RunFolder
     scores: Scores
+
+    @property
+    def still_learning(self) -> bool:
+        """Whether it ended at its best epoch, though no schedule brought the learning rate down to an end."""
+        config = self.folder.read_config()
+        return self.scores.best.epoch == config.epochs and config.optimisation.schedule == "constant"
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,9 @@ def run(config: TrainConfig, out: Path | None = None, stop: StopRequest | None =
     """
     if out is not None:
         refuse_existing(out)
-    splits, model = _prepare(config)
+    _check_method(config)
+    splits = load_splits(config)
+    model = _make_model(config, splits)
     path = out or unused(Path("runs") / f"{Path(splits.name).stem}-{config.model}-{config.estimator}-seed{config.seed}")
     try_method(config, model, splits.train)
     folder = RunFolder(path)
@@ -74,13 +84,14 @@ def run(config: TrainConfig, out: Path | None = None, stop: StopRequest | None =
         return _to_the_end(config, splits, model, folder, stop)
 
 
-def resume(path: Path, changes: Changes, stop: StopRequest | None = None) -> Outcome:
+def resume(path: Path, changes: Changes, stop: StopRequest | None = None, data_dir: Path | None = None) -> Outcome:
     """Continues a run that was stopped, to the same end as if it had not been; a finished one gives its figures.
 
     Args:
         path: The run folder.
         changes: The settings that are to be others from here on.
         stop: As for ``run``.
+        data_dir: Where the data is, if not where it was.
     """
     folder = RunFolder.open(path)
     with folder.in_use():
@@ -88,7 +99,10 @@ def resume(path: Path, changes: Changes, stop: StopRequest | None = None) -> Out
             return outcome
         config = folder.read_config()
         changed = changes.applied(config)
-        splits, model = _prepare(changed)
+        _check_method(changed)
+        # A run without a state begins again, and may do so with a table that was mended.
+        splits = load_splits_again(changed, folder, data_dir, may_differ=not folder.state.is_file())
+        model = _make_model(changed, splits)
         if changed != config:
             folder.write_config(changed)
         folder.prepare_to_continue()
@@ -102,14 +116,17 @@ def finished(folder: RunFolder) -> Outcome | None:
     return Outcome(folder, read_scores(folder))
 
 
-def _prepare(config: TrainConfig) -> tuple[Splits, Model]:
-    """Data and model, when everything about them was found good."""
+def _check_method(config: TrainConfig) -> None:
+    """Refuses what can be refused before any data is read."""
     prepare_machine(config)
-    method = estimator_class(config.estimator)
+    estimator_class(config.estimator)
     check_options(config.estimator, config.method.given)
-    splits = load_splits(config)
-    check_rows_stay(config, method, splits.train.rows_change)
-    return splits, make_model(config, splits)
+
+
+def _make_model(config: TrainConfig, splits: Splits) -> Model:
+    """The model, when data and method were found to fit."""
+    check_rows_stay(config, estimator_class(config.estimator), splits.train.rows_change)
+    return make_model(config, splits)
 
 
 def _to_the_end(
@@ -118,6 +135,7 @@ def _to_the_end(
     """Trains from wherever the run stands, tests, and draws."""
     learner = Learner(model, make_estimator(config, model, splits.train, folder))
     folder.add_provenance(provenance())
+    _remember_data(splits, folder)
     request = stop or StopRequest()
     with nullcontext() if stop is None else stop.listening():
         leading = _train(config, splits, learner, folder, request)
@@ -128,6 +146,14 @@ def _to_the_end(
             raise request.interrupted("behind the training", folder.resume_command) from None
         draw(model.cpu(), splits, folder, config.seed)
     return Outcome(folder, scores)
+
+
+def _remember_data(splits: Splits, folder: RunFolder) -> None:
+    """Leaves in the run folder what tells its data from other data, when the run begins or begins again."""
+    if folder.state.is_file():
+        return
+    known = DataIdentity.read(folder.path)
+    DataIdentity.of(splits, Path.cwd() if known is None else known.started_in).write(folder.path)
 
 
 def _train(
@@ -141,9 +167,12 @@ def _train(
         if followed is None
         else {"train": SomeRows(splits.train, followed), "test": SomeRows(splits.test, followed)},
     )
+    sys.stderr.write(f"read {splits.summary}\n")
     bar = watcher(config.epochs, batches_in_epoch(len(splits.train), config.batch_size))
     events = Events(folder.events)
     try:
+        for sentence in splits.notes:
+            bar.note(sentence)
         return train(learner, rows, config, folder, Watchers(bar, events), stop)
     finally:
         bar.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jsa.configuration import TrainConfig
 from jsa.data import Splits
-from jsa.evaluation.likelihood import Likelihood, Rows, likelihood
-from jsa.evaluation.rows import FirstRows
+from jsa.evaluation.likelihood import Likelihood, likelihood
+from jsa.evaluation.rows import FirstRows, Rows
 from jsa.model import LatentVariableModel
 from jsa.training.checkpoint import load_weights, save_weights
 from jsa.training.folder import RunFolder

@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float, Int64, Num
 from torch import Tensor
 
+from jsa.errors import UsageError
+
 HALVES = (torch.float16, torch.bfloat16)
 """Half precisions: enough for the products of a network, not for draws and for sums of log-probabilities."""
 
@@ -33,6 +35,15 @@ class Batch:
     x: Num[Tensor, "batch observed"]
     index: Int64[Tensor, " batch"]
     context: Float[Tensor, "batch context"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.index.dtype != torch.int64 or self.index.shape != self.x.shape[:1]:
+            raise UsageError(
+                f"a batch of {len(self)} rows needs as many row numbers, a tensor of int64; got {self.index.dtype} of "
+                f"shape {tuple(self.index.shape)}"
+            )
+        if self.context is not None and len(self.context) != len(self):
+            raise UsageError(f"a batch of {len(self)} rows has a context of {len(self.context)} rows: they must agree")
 
     def __len__(self) -> int:
         return self.x.shape[0]
@@ -71,6 +82,9 @@ class TakenBatch(Batch):
 
     source: Batch
     rows: Int64[Tensor, " batch"]
+
+    def __post_init__(self) -> None:
+        """What it was taken from was checked, and taking rows is part of every step."""
 
     def for_each_row(self, function: Callable[[Batch], Tensor]) -> Tensor:
         """The function of the rows of the other batch, taken like the rows."""

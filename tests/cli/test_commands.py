@@ -11,10 +11,11 @@ from jsa import JSA, Batch, ChainCache
 from jsa.assembly import open_run
 from jsa.cli import main
 from jsa.errors import UsageError
-from jsa.estimators import ESTIMATORS, NVIL, Estimator
+from jsa.estimators import ESTIMATORS, NVIL, VIMCO, Estimator
 from jsa.evaluation.gradient_variance import GradientReport
 from jsa.evaluation.score import LogVariance
 from jsa.tensors import load_tensors
+from jsa.training.checkpoint import save_weights
 from jsa.training.state import read_chains
 
 SIZES = ["--model", "linear", "--latents", "4", "--epochs", "4", "--learning-rate", "0.02", "--threads", "1"]
@@ -166,6 +167,142 @@ def test_variance_compares_methods(run_folder: Path, tmp_path: Path, capsys: pyt
     assert "vimco" in shown
     assert main(["variance", str(run_folder), "--estimators", "vimko"]) == 2
     assert "did you mean 'vimco'?" in capsys.readouterr().err
+
+
+def strictly(path: Path) -> dict:
+    """The content of a JSON file, where NaN and infinite numbers are none."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{path} holds {name}, which is no JSON")
+
+    return json.loads(path.read_text(), parse_constant=refuse)
+
+
+def test_figures_that_do_not_exist_are_null(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = tmp_path / "figures.json"
+    evaluate = ["evaluate", str(run_folder), "--json", str(figures)]
+    assert main([*evaluate, "--samples", "1"]) == 0
+    assert strictly(figures)["monte_carlo_error"] is strictly(figures)["upward_bias"] is None
+    assert main([*evaluate, "--rows", "1", "--bounds", "1"]) == 0
+    assert strictly(figures)["row_error"] is None
+    assert main([*evaluate, "--rows", "1", "--exact"]) == 0
+    assert strictly(figures)["effective_sample_size"] is None
+    few = ["--draws", "20", "--rows", "5", "--json", str(figures)]
+    assert main(["variance", str(run_folder), "--estimators", "enumeration", *few]) == 0
+    assert strictly(figures)["estimators"]["enumeration"]["total"]["theta"]["log_variance"] is None
+    shown = capsys.readouterr().out
+    assert "no variance" in shown
+    for name in ("nan", "inf"):
+        assert name not in shown
+
+
+def test_a_table_with_one_test_row_has_no_error_over_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("mine.npy", blocks(40, seed=0))
+    np.save("one.npy", blocks(1, seed=1))
+    train = ["train", "--data", "mine.npy", "--test-file", "one.npy", *SIZES, "--epochs", "2", "--out", "run"]
+    assert main([*train, "--leading-epochs", "2", "--validate-every", "1", "--test-samples", "1"]) == 0
+    trained = capsys.readouterr().out
+    assert "(one row has no error) (one sample a row has no Monte Carlo error)" in trained
+    for name in ("evaluation.json", "rescored.json"):
+        strictly(Path("run", name))
+    assert strictly(Path("run/evaluation.json"))["test"]["row_error"] is None
+    # Read back, it says the same: by a finished run that is continued, and by a page.
+    assert main(["train", "--resume", "run"]) == 0
+    assert capsys.readouterr().out == f"the run run is finished\n{trained}"
+    assert main(["report", "run"]) == 0
+    assert "nan" not in Path("report.html").read_text(encoding="utf-8").split("</style>")[1].split("<script")[0]
+
+
+def test_variance_refuses_before_it_measures(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(*_: object, **__: object) -> None:
+        raise AssertionError("nothing is to be measured")
+
+    for name in ("gradient_report", "posterior_gradient"):
+        monkeypatch.setattr(f"jsa.evaluation.gradient_variance.{name}", measured)
+    assert main(["variance", str(run_folder), "--estimators", "jsa", "vimco", "arsm"]) == 2
+    captured = capsys.readouterr()
+    assert "ARSM is for categorical latents" in captured.err
+    assert captured.out == ""
+    assert main(["variance", str(run_folder), "--estimators", "jsa", "vimco", "--particles", "1"]) == 2
+    assert "VIMCO needs at least 2 particles" in capsys.readouterr().err
+
+
+def test_variance_prints_each_method_when_it_is_measured(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(model: object, estimator: Estimator, *_: object, **__: object) -> GradientReport:
+        if isinstance(estimator, VIMCO):
+            raise UsageError("enough")
+        one = {"theta": LogVariance(1.0, 0.5, 1.5), "phi": LogVariance(2.0, 1.5, 2.5)}
+        return GradientReport(one, one, {}, 3.0)
+
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.gradient_report", measured)
+    assert main(["variance", str(run_folder), "--estimators", "nvil", "vimco"]) == 2
+    _, head, theta, phi = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["method", "particles", "given"]
+    assert theta.split() == ["nvil", "1", "theta", "1.00", "[0.50,", "1.50]", "1.00", "[0.50,", "1.50]", "3.00"]
+    assert phi.split() == ["phi", "2.00", "[1.50,", "2.50]", "2.00", "[1.50,", "2.50]"]
+
+
+@pytest.mark.parametrize(("given", "expected"), [([], [2, 1, None]), (["--particles", "4"], [4, 4, None])])
+def test_variance_tells_the_particles(
+    run_folder: Path, tmp_path: Path, given: list[str], expected: list[int | None]
+) -> None:
+    figures = tmp_path / "figures.json"
+    sizes = ["--draws", "20", "--rows", "5", "--json", str(figures)]
+    names = ["rloo", "nvil", "enumeration"]
+    assert main(["variance", str(run_folder), "--estimators", *names, *sizes, *given]) == 0
+    record = strictly(figures)["estimators"]
+    assert [record[name]["particles"] for name in names] == expected
+
+
+def test_variance_has_weights_and_chains_of_one_moment(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, weights = tmp_path / "run", []
+    train = ["train", "--data", str(table), *SIZES, "--epochs", "2", "--average-decay", "0.9", "--out", str(out)]
+    assert main(train) == 0
+    best = open_run(out)
+    with torch.no_grad():
+        for parameter in best.model.parameters():
+            parameter.zero_()
+    save_weights(best.model, out / "best.safetensors", {"epoch": 1})
+
+    def recorded(model: torch.nn.Module, *_: object, **__: object) -> None:
+        weights.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
+        raise UsageError("enough")
+
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.gradient_report", recorded)
+    command = ["variance", str(out), "--estimators", "jsa", "--rows", "20"]
+    capsys.readouterr()
+    assert main(command) == 2
+    assert "note" not in capsys.readouterr().out
+    # Not the average, of which the chains know nothing.
+    tensors, _ = load_tensors(out / "state.safetensors")
+    assert all(torch.equal(tensor, tensors[f"learner:model.{name}"]) for name, tensor in weights[0].items())
+    assert main([*command, "--checkpoint", "best"]) == 2
+    assert (
+        "note: the weights are those of epoch 1, chains and baselines those of epoch 2: with --checkpoint last all "
+        "are of one moment"
+    ) in capsys.readouterr().out
+    assert all(not tensor.any() for tensor in weights[1].values())
+
+
+def test_list_tells_the_particles_of_each_method(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "estimators"]) == 0
+    shown = capsys.readouterr().out
+    lines = [line.split(maxsplit=1) for line in shown.splitlines() if line.startswith("    particles ")]
+    told = dict(zip(ESTIMATORS, (text for _, text in lines), strict=True))
+    assert told["jsa"] == told["vimco"] == told["arm"] == "n = 2 where --particles is not given"
+    assert told["nvil"] == told["rebar"] == "n = 1 where --particles is not given"
+    assert told["arsm"] == told["enumeration"] == "it takes none"
 
 
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from jsa.cli import main
 
+NO_FOLDER = "there is no folder nodir: make it, or choose another {}"
+
 
 def exit_code(arguments: list[str]) -> int:
     """The exit code, whether it is returned or raised by the parser."""
@@ -67,10 +69,42 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["train", "--resume", "../tables"], 1, "is not a run folder"),
         (["train", "--resume"], 2, "--resume"),
         (["train", "--schedule-exponent", "0.4"], 2, "above 1/2 and at most 1"),
+        (["train", "--learning-rate", "inf"], 2, "the learning rate must be positive and finite, not inf"),
+        (["train", "--learning-rate", "nan"], 2, "the learning rate must be positive and finite, not nan"),
+        (["train", "--schedule-offset", "inf"], 2, "must be positive and finite, not inf"),
+        (["train", "--temperature", "inf"], 2, "a temperature is positive and finite, not inf"),
+        (
+            ["train", "--estimator", "enumeration", "--model", "linear", "--data", "../tables/good.npy"],
+            2,
+            "1.61e+60 are too many (the limit is 1048576): ask for fewer latents, or use jsa, rloo or vimco",
+        ),
+        (
+            ["train", "--estimator", "enumeration", "--latent-kind", "gaussian", "--data", "../tables/good.npy"],
+            2,
+            "for discrete latents, not gaussian ones: use jsa, rloo or vimco",
+        ),
         (["evaluate"], 2, "RUN"),
         (["evaluate", "../tables"], 1, "is not a run folder"),
         (["sample", "../tables", "--out", "picture.gif"], 2, ".png"),
         (["encode", "../tables", "--out", "codes.txt"], 2, ".npz"),
+        (["evaluate", "../tables", "--samples", "10", "--bounds", "1", "50"], 2, "1 to 10 particles"),
+        (["evaluate", "../tables", "--samples", "0"], 2, "samples is 1 or more, not 0"),
+        (["evaluate", "../tables", "--rows", "-5"], 2, "rows is 1 or more, not -5"),
+        (["evaluate", "../tables", "--json", "nodir/x.json"], 2, NO_FOLDER.format("--json")),
+        (["evaluate", "../tables", "--json", "../tables"], 2, "is a folder: choose a file for --json"),
+        (["variance", "../tables", "--json", "nodir/x.json"], 2, NO_FOLDER.format("--json")),
+        (["sample", "../tables", "--out", "nodir/x.png"], 2, NO_FOLDER.format("--out")),
+        (["variance", "../tables", "--rows", "0"], 2, "rows is 1 or more, not 0"),
+        (["variance", "../tables", "--particles", "0"], 2, "particles is 1 or more, not 0"),
+        (["variance", "../tables", "--moves", "0"], 2, "moves is 1 or more, not 0"),
+        (["variance", "../tables", "--moves", "-1"], 2, "moves is 1 or more, not -1"),
+        (["variance", "../tables", "--reference-moves", "0"], 2, "at least 10 moves, not 0"),
+        (["variance", "../tables", "--reference-moves", "-5"], 2, "at least 10 moves, not -5"),
+        (["variance", "../tables", "--draws", "5"], 2, "at least 20 draws, not 5"),
+        *(
+            ([command, "../tables", "--threads", "0"], 2, "a run needs at least 1 thread, not 0")
+            for command in ("evaluate", "variance", "sample", "encode")
+        ),
     ],
 )
 def test_one_sentence_and_nothing_written(
@@ -94,7 +128,7 @@ def test_evaluate_refuses_more_states_than_it_can_sum(here: Path, capsys: pytest
     assert "damaged" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["", "train", "evaluate", "sample", "encode", "report", "data", "list"])
+@pytest.mark.parametrize("command", ["", "train", "evaluate", "sample", "encode", "variance", "report", "data", "list"])
 def test_help_comes_without_torch(command: str) -> None:
     program = (
         "import sys\nfrom jsa.cli import main\n"

@@ -89,6 +89,11 @@ def test_a_context_must_leave_something_on_both_sides(columns):
         IndexedDataset(rows_of([0, 1, 1])).split_context(columns)
 
 
+def test_one_column_has_no_context():
+    with pytest.raises(UsageError, match=r"rows of 1 column cannot be divided .* needs 2 columns or more"):
+        IndexedDataset(rows_of([0], [1])).split_context(0)
+
+
 def test_a_context_is_split_off_once():
     with pytest.raises(UsageError, match="already have a context of 1 columns"):
         IndexedDataset(rows_of([0, 1, 1])).split_context(1).split_context(1)

@@ -30,8 +30,26 @@ def test_a_split_file_of_another_kind_is_refused(tmp_path):
 
 
 def test_a_missing_table_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"table.npz cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"there is no table .*table.npz: check the path, or give .* by --data-dir"):
         load(str(tmp_path / "table.npz"))
+    with pytest.raises(DataError, match=r"there is no table .*nowhere/t.csv or .*/t.csv: check the path"):
+        load("nowhere/t.csv", data_dir=tmp_path)
+
+
+def test_a_table_is_found_by_its_file_name_in_the_data_folder(tmp_path):
+    for name, cell in (("table", "0"), ("valid", "1")):
+        (tmp_path / f"{name}.csv").write_text(f"{cell},1\n" * 20)
+    splits = load("elsewhere/table.csv", data_dir=tmp_path, valid_file=Path("valid.csv"))
+    assert (len(splits.train), len(splits.valid)) == (18, 20)
+    assert splits.valid.rows.min() == 1
+
+
+def test_a_table_at_its_path_is_taken_before_one_in_the_data_folder(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "table.csv").write_text("0,1\n" * 20)
+    (tmp_path / "folder" / "table.csv").write_text("0,1\n" * 30)
+    splits = load(str(tmp_path / "table.csv"), data_dir=tmp_path / "folder")
+    assert len(splits.train) == 16
 
 
 @pytest.mark.parametrize(

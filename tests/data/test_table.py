@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from jsa.data import Splits, load
+from jsa.data.table import read_table
 from jsa.errors import DataError, UsageError
 
 
@@ -180,13 +181,69 @@ def test_a_split_is_given_once(tmp_path):
         load(str(path), valid_file=other)
 
 
-def test_too_few_rows_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"too few rows: valid_fraction 0.1 of 4 rows is none"):
+def test_too_few_rows_are_refused_with_what_to_give(tmp_path):
+    sentence = r"too few rows: valid_fraction 0.1 of 4 rows is none; give a larger --valid-fraction, .* by --valid-file"
+    with pytest.raises(DataError, match=sentence):
         load(saved(tmp_path / "table.npy", spelled(4)))
-    with pytest.raises(DataError, match=r"too few rows: test_fraction 0.1 of 4 rows is none"):
+    sentence = r"too few rows: test_fraction 0.1 of 4 rows is none; give a larger --test-fraction, .* by --test-file"
+    with pytest.raises(DataError, match=sentence):
         load(saved(tmp_path / "table.npy", spelled(4)), valid_fraction=0.5)
-    with pytest.raises(DataError, match="its 2 rows leave none to learn from"):
-        load(saved(tmp_path / "table.npy", spelled(2)), valid_fraction=0.6, test_fraction=0.4)
+    sentence = "its 4 rows leave none to learn from; give smaller fractions, or tables of the others by --valid-file"
+    with pytest.raises(DataError, match=sentence):
+        load(saved(tmp_path / "table.npy", spelled(4)), valid_fraction=0.5, test_fraction=0.5)
+
+
+@pytest.mark.parametrize("fractions", [{}, {"valid_fraction": 0.6, "test_fraction": 0.4}])
+@pytest.mark.parametrize(("rows", "said"), [(1, "its 1 row leaves none"), (2, "its 2 rows leave none")])
+def test_where_no_fraction_helps_none_is_proposed(tmp_path, rows, said, fractions):
+    sentence = f"{said} to learn from; give tables of the others by --valid-file and --test-file$"
+    with pytest.raises(DataError, match=sentence):
+        load(saved(tmp_path / "table.npy", spelled(rows)), **fractions)
+
+
+def test_one_row_is_enough_beside_other_tables(tmp_path):
+    path = Path(saved(tmp_path / "table.npy", spelled(1)))
+    assert len(load(str(path), valid_file=path, test_file=path).train) == 1
+    with pytest.raises(
+        DataError, match="its 1 row leaves none to learn from; give tables of the others by --test-file"
+    ):
+        load(str(path), valid_file=path)
+
+
+def test_row_numbers_lead_back_to_the_table(tmp_path):
+    splits = load(saved(tmp_path / "table.npy", spelled(50)))
+    assert splits.of_one_table
+    for part in ("train", "valid", "test"):
+        assert splits.row_numbers(part).tolist() == numbers_of(splits, part)
+
+
+def test_row_numbers_of_tables_of_their_own_count_from_0(tmp_path):
+    path = tmp_path / "table.npz"
+    np.savez(path, train=spelled(20), test=spelled(3, start=20))
+    splits = load(str(path))
+    assert not splits.of_one_table
+    assert splits.row_numbers("train").tolist() == numbers_of(splits, "train")
+    assert splits.row_numbers("valid").tolist() == numbers_of(splits, "valid")
+    assert splits.row_numbers("test").tolist() == [0, 1, 2]
+
+
+def test_all_rows_of_another_table(tmp_path):
+    path = Path(saved(tmp_path / "other.csv", np.array([[0, 2], [1, 0], [2, 1]])))
+    rows = read_table(path, columns=2, classes=5)
+    assert (rows.rows.tolist(), rows.classes) == ([[0, 2], [1, 0], [2, 1]], 5)
+    with pytest.raises(DataError, match=r"other\.csv must have as many columns as the data of the run: 3, not 2"):
+        read_table(path, columns=3, classes=5)
+    with pytest.raises(DataError, match=r"row 1, column 2 \(counted from 1\) holds 2, but 2 classes go up to 1"):
+        read_table(path, columns=2, classes=2)
+
+
+def test_odd_values_are_remarked_upon_unless_the_classes_are_given(tmp_path):
+    values = np.column_stack([np.arange(20), spelled(20)])
+    path = saved(tmp_path / "table.csv", values)
+    (note,) = load(path).notes
+    assert note.startswith(f"values above 1 stand only in column 1 of {path} and give every column 20 classes: remove")
+    assert load(path, classes=20).notes == ()
+    assert load(saved(tmp_path / "plain.csv", spelled(20))).notes == ()
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, float("nan")])

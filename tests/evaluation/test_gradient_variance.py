@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +11,15 @@ import torch
 from jsa import JSA, Batch, LatentVariableModel, Stage
 from jsa.errors import UsageError
 from jsa.estimators import Enumeration, Hybrid, LeaveOneOut, Reinforce
-from jsa.evaluation.gradient_variance import Moments, gradient_report, parameter_groups, posterior_gradient
+from jsa.evaluation.gradient_variance import (
+    Moments,
+    PosteriorGradient,
+    gradient_report,
+    parameter_groups,
+    posterior_gradient,
+)
+from jsa.samplers import metropolis_independence
+from jsa.samplers.trajectory import Trajectory
 from small_models import Example, enumerated, exact_gradients, one_layer
 
 
@@ -28,9 +37,8 @@ def test_streamed_moments_are_those_of_all_vectors() -> None:
 def test_theta_and_phi_are_told_apart(example: Example) -> None:
     groups = parameter_groups(example.model, example.batch)
     names = {id(parameter): name for name, parameter in example.model.named_parameters()}
-    for group, of_inference in (("phi", True), ("theta", False)):
-        for parameter in groups[group]:
-            assert ("inference" in names[id(parameter)] or "second" in names[id(parameter)]) == of_inference
+    assert all("inference" in names[id(parameter)] for parameter in groups["phi"])
+    assert not any("inference" in names[id(parameter)] for parameter in groups["theta"])
     assert sum(map(len, groups.values())) == len(names)
 
 
@@ -92,22 +100,23 @@ def test_chains_at_the_posterior_have_no_bias(kind: type[JSA]) -> None:
     names = {id(parameter): name for name, parameter in example.model.named_parameters()}
     for group, parameters in groups.items():
         expected = torch.cat([exact[names[id(parameter)]].flatten() for parameter in parameters])
-        assert torch.allclose(reference[group], expected)
+        assert torch.allclose(reference.gradients[group], expected)
+    assert set(reference.squared_errors.values()) == {0.0}
     estimator = kind(example.model.latent, 3, 3)
     report = gradient_report(example.model, estimator, example.batch, draws=400, moves=20, reference=reference)
     for group, squared in report.squared_bias.items():
-        assert squared < 0.02 * float(reference[group].square().sum())
-    wrong = {group: gradient + 1 for group, gradient in reference.items()}
+        assert squared < 0.02 * float(reference.gradients[group].square().sum())
+    wrong = replace(reference, gradients={group: found + 1 for group, found in reference.gradients.items()})
     shifted = gradient_report(example.model, estimator, example.batch, draws=100, moves=20, reference=wrong)
-    for group, gradient in reference.items():
+    for group, gradient in reference.gradients.items():
         assert shifted.squared_bias[group] == pytest.approx(len(gradient), rel=0.5)
 
 
 def test_long_chains_give_the_enumerated_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     example = one_layer()
-    exact = posterior_gradient(example.model, example.batch)
+    exact = posterior_gradient(example.model, example.batch).gradients
     monkeypatch.setattr("jsa.evaluation.gradient_variance.ENUMERATION_LIMIT", 1)
-    sampled = posterior_gradient(example.model, example.batch, moves=20_000)
+    sampled = posterior_gradient(example.model, example.batch, moves=20_000).gradients
     for group in exact:
         assert (sampled[group] - exact[group]).norm() < 0.1 * exact[group].norm()
 
@@ -162,3 +171,83 @@ def test_too_few_draws_are_refused() -> None:
     example = one_layer()
     with pytest.raises(UsageError, match="at least 20 draws"):
         gradient_report(example.model, LeaveOneOut(2), example.batch, draws=10)
+
+
+def counted_moves(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The moves of every call of the sampler from here on."""
+    made: list[int] = []
+
+    def counted(*arguments: object) -> Trajectory:
+        made.append(int(str(arguments[-1])))
+        return metropolis_independence(*arguments)
+
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.metropolis_independence", counted)
+    return made
+
+
+@pytest.mark.parametrize(("moves", "burn_in"), [(10, None), (100, None), (230, 31)])
+def test_a_reference_makes_the_moves_that_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, moves: int, burn_in: int | None
+) -> None:
+    example = one_layer()
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.ENUMERATION_LIMIT", 1)
+    made = counted_moves(monkeypatch)
+    posterior_gradient(example.model, example.batch, moves, burn_in)
+    assert sum(made) == moves
+
+
+def test_chains_make_the_moves_that_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = one_layer()
+    made = counted_moves(monkeypatch)
+    gradient_report(example.model, JSA(example.model.latent, 3, 2), example.batch, draws=20, moves=30)
+    assert sum(made) == 20 * 30
+
+
+@pytest.mark.parametrize("moves", [0, -1])
+def test_chains_that_are_not_redrawn_are_refused(moves: int) -> None:
+    example = one_layer()
+    with pytest.raises(UsageError, match=f"redrawn by 1 move or more, not {moves}"):
+        gradient_report(example.model, JSA(example.model.latent, 3, 2), example.batch, draws=20, moves=moves)
+
+
+@pytest.mark.parametrize(
+    ("moves", "burn_in", "sentence"),
+    [
+        (0, None, "at least 10 moves, not 0"),
+        (-5, None, "at least 10 moves, not -5"),
+        (100, 95, "a burn-in of 0 to 90, not 95"),
+        (100, -1, "a burn-in of 0 to 90, not -1"),
+    ],
+)
+def test_a_reference_without_an_average_is_refused(moves: int, burn_in: int | None, sentence: str) -> None:
+    example = one_layer()
+    with pytest.raises(UsageError, match=sentence):
+        posterior_gradient(example.model, example.batch, moves, burn_in)
+
+
+def test_a_reference_tells_its_own_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = one_layer()
+    exact = posterior_gradient(example.model, example.batch).gradients
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.ENUMERATION_LIMIT", 1)
+    torch.manual_seed(0)
+    found = [posterior_gradient(example.model, example.batch, moves=400) for _ in range(24)]
+    for group, gradient in exact.items():
+        distance = sum(float((one.gradients[group] - gradient).square().sum()) for one in found) / len(found)
+        told = sum(one.squared_errors[group] for one in found) / len(found)
+        # Parts of a chain remember each other a little, so that it tells rather too little of its noise.
+        assert 0.4 < told / distance < 2
+
+
+def test_the_bias_is_less_the_noise_of_the_reference() -> None:
+    example = one_layer()
+    exact = posterior_gradient(example.model, example.batch)
+    far = {group: gradient + 1 for group, gradient in exact.gradients.items()}
+    squared = []
+    for error in (0.0, 0.25):
+        torch.manual_seed(0)
+        reference = PosteriorGradient(far, dict.fromkeys(far, error))
+        estimator = JSA(example.model.latent, 3, 2)
+        report = gradient_report(example.model, estimator, example.batch, draws=20, moves=20, reference=reference)
+        squared.append(report.squared_bias)
+    for group in far:
+        assert squared[0][group] - squared[1][group] == pytest.approx(0.25)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -12,9 +15,11 @@ from jsa import Batch, BeliefNetwork, LatentSpace, Layer, exact_likelihood, like
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.draws import RowDraws
 from jsa.evaluation.likelihood import Likelihood
+from jsa.evaluation.rows import TensorRows, as_rows
+from jsa.evaluation.score import figures_record
 from jsa.model import evaluate
 from significance import FAILURE_RATE, assert_mean, threshold
-from small_models import Example, RowsInMemory, enumerated, one_layer, repeated
+from small_models import Example, RowsInMemory, conditional, enumerated, one_layer, repeated
 
 
 def with_wide_proposals() -> Example:
@@ -196,6 +201,30 @@ def test_one_sample_claims_no_error_that_it_cannot_know() -> None:
     assert math.isnan(found.upward_bias)
     assert found.warning is not None
     assert "ELBO" in found.warning
+    assert str(found).endswith("(one sample a row has no Monte Carlo error)")
+    assert "nan" not in str(found)
+
+
+@pytest.mark.parametrize("score", [likelihood, exact_likelihood])
+def test_one_row_claims_no_error_over_rows(score: Callable[..., Likelihood]) -> None:
+    example = one_layer()
+    found = score(example.model, RowsInMemory(example.batch.take(torch.tensor([0]))))
+    assert math.isnan(found.row_error)
+    assert f"{found.nll:.3f} (one row has no error)" in str(found)
+    assert "nan" not in str(found)
+
+
+def test_a_record_of_figures_is_json_and_names_what_there_is_not() -> None:
+    example = one_layer()
+    one = likelihood(example.model, RowsInMemory(example.batch.take(torch.tensor([0]))), samples=1)
+    record = figures_record(one)
+    assert {name for name, value in record.items() if value is None} == {
+        *("row_error", "monte_carlo_error", "upward_bias"),
+    }
+    exact = figures_record(exact_likelihood(example.model, RowsInMemory(example.batch)))
+    assert exact["effective_sample_size"] is None
+    assert exact["monte_carlo_error"] == 0
+    json.dumps([record, exact], allow_nan=False)
 
 
 @pytest.mark.parametrize("name", EVALUATIONS)
@@ -242,3 +271,19 @@ def test_text_says_what_is_needed_to_judge_the_figure() -> None:
 def test_too_few_samples_are_warned_of(bias: float, warned: bool) -> None:
     found = Likelihood(91.2, 0.5, 0.01, bias, 12.3, 1.1, 1_000, 10_000)
     assert (found.warning is not None) == warned
+
+
+@pytest.mark.parametrize("name", EVALUATIONS)
+def test_a_tensor_is_taken_as_its_rows(name: str) -> None:
+    example = conditional()
+    assert example.batch.context is not None
+    rows = TensorRows(example.batch.x, example.batch.context)
+    assert EVALUATIONS[name](example.model, rows) == EVALUATIONS[name](example.model, RowsInMemory(example.batch))
+    plain = one_layer()
+    assert EVALUATIONS[name](plain.model, plain.batch.x) == EVALUATIONS[name](plain.model, RowsInMemory(plain.batch))
+
+
+def test_what_is_no_data_is_answered_with_what_to_give() -> None:
+    with pytest.raises(UsageError, match=r"list is no data that can be evaluated: give a tensor, jsa\.TensorRows"):
+        # Without the type checks of these tests, which would come first.
+        inspect.unwrap(as_rows)([torch.ones(2, 3)])

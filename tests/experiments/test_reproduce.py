@@ -81,7 +81,7 @@ def test_it_leaves_results_and_a_table(whole: Path) -> None:
         assert len(result["variance"]) == 6
         assert result["decoder_evaluations"] > 0
     table = (whole / "results" / "table2.md").read_text()
-    assert re.search(r"deviating: data=tiny-\w{6},epochs=6", table)
+    assert re.search(r"deviating: data=tiny,epochs=6,.*,table=\w{8}\)", table)
     assert len(list((whole / "results").glob("table2/*/*.png"))) == 2
 
 
@@ -98,6 +98,10 @@ def test_results_of_another_table_of_the_same_name_are_not_reused(
 ) -> None:
     other = tmp_path / table.name
     other.write_text(table.read_text())
+    assert main([*flags(other, whole), "--dry-run"]) == 2
+    assert "is the result of another job" in capsys.readouterr().err
+    first, *rest = table.read_text().splitlines()
+    other.write_text("\n".join([*rest, first, ""]))
     assert main([*flags(other, whole), "--dry-run"]) == 0
     assert "2 runs, 0 of them done" in capsys.readouterr().out
 
@@ -175,9 +179,11 @@ def test_wrong_arguments_get_one_sentence(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize("flag", [True, False])
 def test_missing_published_data_has_a_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flag: bool
 ) -> None:
-    monkeypatch.setenv("JSA_DATA_DIR", str(tmp_path))
-    assert main(["reproduce", "table1", "--runs", str(tmp_path / "runs")]) == 1
+    monkeypatch.setenv("JSA_DATA_DIR", "" if flag else str(tmp_path))
+    given = ["--data-dir", str(tmp_path)] if flag else []
+    assert main(["reproduce", "table1", "--runs", str(tmp_path / "runs"), *given]) == 1
     assert "--data mnist-static" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -110,14 +111,23 @@ def test_a_plan_drops_deviations_that_make_no_difference() -> None:
     assert [job.deviations for job in jobs] == [Deviations(epochs=7), Deviations(draws=30, epochs=7)]
 
 
-def test_files_of_one_name_in_two_folders_are_two_groups() -> None:
-    groups = {
-        str(Job("table1", "linear", "jsa", "short", 0, Deviations(data=f"{place}/mine.{kind}")).group)
-        for place in ("a", "b")
-        for kind in ("csv", "npz")
-    }
-    assert len(groups) == 4
-    assert all(group.startswith("table1/short+data=mine-") for group in groups)
+def test_an_own_table_is_known_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+
+    def group() -> str:
+        (job,) = plan(["table1"], "short", [0], ["jsa"], ["linear"], Deviations(data=str(path)))
+        return str(job.group)
+
+    path.write_text("0,1\n")
+    first = group()
+    assert re.fullmatch(r"table1/short\+data=mine,table=[0-9a-f]{8}", first)
+    assert group() == first
+    path.write_text("1,1\n")
+    assert group() != first
+    with pytest.raises(UsageError, match=r"there is no dataset and no file nowhere\.csv"):
+        list(plan(["table1"], "short", [0], ["jsa"], ["linear"], Deviations(data="nowhere.csv")))
+    (named,) = plan(["table1"], "short", [0], ["jsa"], ["linear"], Deviations(data="mnist-static"))
+    assert str(named.group) == "table1/short+data=mnist-static"
 
 
 def test_the_default_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from jsa.records import read_record, to_record
 from jsa.tensors import load_tensors, save_tensors
 from jsa.training.checkpoint import load_weights, save_weights
 from jsa.training.folder import RunFolder
+from jsa.training.identity import DataIdentity, RowsIdentity
 from jsa.training.optimiser import make_optimiser
 from jsa.training.scores import Scores, read_rescored, read_scores, write_rescored, write_scores
 from jsa.training.selection import ValidatedEpoch
@@ -203,6 +204,11 @@ def make_provenance(folder: Path) -> None:
         RunFolder(folder).add_provenance(Provenance(version, None, "3.11", "2.13", "2.4", threads=1))
 
 
+def make_data_identity(folder: Path) -> None:
+    parts = [RowsIdentity(rows, hashlib.sha256(bytes(rows)).hexdigest()) for rows in (160, 20, 10)]
+    DataIdentity(Path("/home/somebody"), *parts).write(folder)
+
+
 # Published data
 
 
@@ -309,6 +315,7 @@ KINDS: Sequence[Kind] = (
         [formats.json_line],
         False,
     ),
+    Kind("data.json", make_data_identity, DataIdentity.read, [formats.mutated_json], False),
     Kind(
         "result",
         lambda folder: write_result(result(chains=True, variance=True), folder / "result.json"),

@@ -70,7 +70,7 @@ def test_only_a_report_is_overwritten(here: Path, capsys: pytest.CaptureFixture[
         (["report", "nowhere"], 1, "nowhere is not a run folder: it has no config.json"),
         (["report", "run", "--results", "results"], 2, "leave out one of the two"),
         (["report", "run", "--out", "run"], 2, "run is a folder"),
-        (["report", "run", "--out", "none/page.html"], 2, "there is no folder none"),
+        (["report", "run", "--out", "none/page.html"], 2, "there is no folder none: make it, or choose another --out"),
     ],
 )
 def test_one_sentence(
@@ -92,3 +92,12 @@ def test_a_page_needs_no_torch(here: Path) -> None:
         "main(['report', '--out', 'b.html']); sys.exit(any(name in sys.modules for name in ('torch', 'numpy')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ), capture_output=True)
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_folder(here / "run")
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert main(["report", "run"]) == 2
+    assert "nothing can be written into the folder .: choose another --out" in capsys.readouterr().err

@@ -185,6 +185,23 @@ def test_runs_of_a_user(tab: Tab, tmp_path: Path) -> None:
     assert tab.complaints == []
 
 
+@pytest.mark.parametrize("axis", ["epochs", "processor time", "decoder evaluations"])
+def test_a_single_validation_stands_in_the_middle(tab: Tab, tmp_path: Path, axis: str) -> None:
+    write_page(run_page([run_folder(tmp_path / "short", epochs=2)]), tmp_path / "page.html")
+    tab.open(tmp_path / "page.html")
+    choose(tab, axis)
+    for scale in ("best region", "all", "all, logarithmic"):
+        choose(tab, scale)
+        (place,) = paths(tab)
+        inside = f"document.querySelector('{CHART} clipPath rect')"
+        frame = tab.evaluate(f"['x', 'y', 'width', 'height'].map((name) => Number({inside}.getAttribute(name)))")
+        assert isinstance(frame, list)
+        x, y = map(float, place.removeprefix("M").split(","))
+        assert x == pytest.approx(frame[0] + frame[2] / 2, abs=1)
+        assert y == pytest.approx(frame[1] + frame[3] / 2, abs=0.05 * frame[3])
+    assert tab.complaints == []
+
+
 def test_many_runs_stay_quick(tab: Tab, tmp_path: Path) -> None:
     for seed in range(30):
         save(result("jsa", 100.0 + seed, seed=seed, points=1_000, chains=True), tmp_path)

@@ -70,7 +70,7 @@ def test_every_run_is_listed_with_its_figures_and_its_command(tmp_path: Path) ->
     save(result("jsa", 105.0, seed=3), tmp_path)
     save(result("vimco", 107.5), tmp_path)
     text = page(tmp_path).text
-    assert "105.00 ±0.31 ±0.012 105.10 1000 2.2 h 2.3 h 20 million 85.2 3 0123456789" in text
+    assert "105.00 ±0.31 ±0.012 1,000 105.10 1000 2.2 h 2.3 h 20 million 85.2 3 0123456789" in text
     assert "jsa reproduce table1 --columns linear --methods jsa --budget paper --first-seed 3 copy" in text
     assert "jsa reproduce table1 --columns linear --methods vimco --budget paper copy" in text
     assert any(attributes.get("title") == COMMIT for attributes in page(tmp_path).named("code"))

@@ -24,7 +24,10 @@ def page(*paths: Path) -> Parsed:
 
 def test_a_finished_run_has_its_figures(tmp_path: Path) -> None:
     found = page(run_folder(tmp_path / "mine"))
-    assert "mine mnist-static 106.25 ±0.31 ±0.012 105.00 10 25.0 s 10 thousand 85.2 0 0123456789" in found.text
+    assert (
+        "mine mnist-static 106.25 ±0.31 ±0.012 1,000 105.00 10 24.0 s 25.0 s 10 thousand 85.2 0 0123456789"
+        in found.text
+    )
     assert [shown["alt"] for shown in found.named("img")] == ["samples of mine", "reconstructions of mine"]
     (run,) = found.data["runs"]
     assert run["switch"] == 6
@@ -48,7 +51,7 @@ def test_an_unfinished_run_is_shown_as_such(tmp_path: Path) -> None:
         file.write('{"epoch": 4, "obj')  # it is being written
     found = page(done, going, new)
     assert "3 runs, 2 unfinished." in found.text
-    assert "going mnist-static unfinished: epoch 3 of 10 – –" in found.text  # noqa: RUF001
+    assert "going mnist-static unfinished: epoch 3 of 10 – – –" in found.text  # noqa: RUF001
     assert "unfinished: epoch 0 of 10" in found.text
     assert found.data["runs"][1]["tracks"]["curve"]["epoch"] == [1, 2, 3]
 
@@ -103,7 +106,34 @@ def test_numbers_that_are_not_finite_are_gaps(tmp_path: Path) -> None:
     (path / "evaluation.json").write_text(json.dumps(record))
     found = page(path)
     assert found.data["runs"][0]["tracks"]["curve"]["valid_nll"] == [120, None]
-    assert "±nan" in found.text
+    assert "106.25 ±0.31 – 1,000" in found.text  # noqa: RUF001
+    assert "nan" not in {cell.get("data-value") for cell in found.named("td")}
+
+
+def with_samples(path: Path, samples: int, config: TrainConfig | None = None, **figures: float | None) -> Path:
+    """A run folder whose test had so many samples a row."""
+    run_folder(path, config)
+    record = json.loads((path / "evaluation.json").read_text())
+    record["test"] |= {"samples": samples, **figures}
+    (path / "evaluation.json").write_text(json.dumps(record))
+    return path
+
+
+def test_figures_that_do_not_exist_are_dashes(tmp_path: Path) -> None:
+    found = page(with_samples(tmp_path / "mine", 1, row_error=None, monte_carlo_error=None, upward_bias=None))
+    assert "106.25 – – 1 105.00" in found.text  # noqa: RUF001
+
+
+def test_test_nlls_by_other_numbers_of_samples_are_not_to_be_compared(tmp_path: Path) -> None:
+    paths = [with_samples(tmp_path / str(samples), samples) for samples in (20, 5, 5_000)]
+    other = with_samples(tmp_path / "other", 100, TrainConfig(data="own.csv"))
+    found = page(*paths, other)
+    sentence = "the test NLLs are by 5, 20 and 5,000 samples a row and cannot be compared"
+    assert found.text.count(sentence) == 1
+    assert f"mnist-static: {sentence}" in found.text
+    assert "5 mnist-static 106.25 ±0.31 ±0.012 5 105.00" in found.text
+    # Runs of other data are in another group, and an unfinished run has no figure.
+    assert "cannot be compared" not in page(paths[0], other, run_folder(tmp_path / "new", tested=False)).text
 
 
 @pytest.mark.parametrize(

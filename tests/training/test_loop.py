@@ -107,7 +107,7 @@ def test_the_average_of_the_weights_is_what_is_kept(tmp_path: Path) -> None:
 
 
 def test_whoever_watches_is_told_of_frozen_chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    still = FrozenChains(100, 100, {1: 1.0, 5: 1.0, 20: 0.75}, ((8, 30.0),))
+    still = FrozenChains(100, 100, 3_000, {1: 1.0, 5: 1.0, 20: 0.75}, ((8, 30.0),))
     monkeypatch.setattr("jsa.training.loop.frozen_chains", lambda cache: still)
     _, _, watcher = run_small(tmp_path / "run", small_config())
     assert watcher.notes == [still.warning] * 2

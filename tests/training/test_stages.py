@@ -42,6 +42,11 @@ def test_the_switch_by_patience_is_final() -> None:
     assert stages_by_epoch(config, gains) == [1, 1, 1, 1, 1, 2, 2, 2]
 
 
+def test_patience_that_lasts_too_long_does_not_keep_the_second_stage_away() -> None:
+    config = TrainConfig(epochs=10, stages=StageConfig(switch_patience=8))
+    assert stages_by_epoch(config, [False] * 10) == [1] * 6 + [2] * 4
+
+
 def test_the_second_stage_is_given_patience_of_its_own() -> None:
     config = TrainConfig(epochs=9, stages=StageConfig(switch_patience=2))
     estimator, leading = JSA(SPACE, rows=3), LeadingEpochs()

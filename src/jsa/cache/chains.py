@@ -62,7 +62,7 @@ class ChainCache:
     """
 
     def __init__(
-        self, latent: LatentSpace, rows: int, folder: Path | None = None, device: torch.device | str = "cpu"
+        self, latent: LatentSpace, rows: int, folder: Path | str | None = None, device: torch.device | str = "cpu"
     ) -> None:
         if rows < 1:
             raise UsageError(f"a cache needs at least one row, not {rows}")
@@ -74,7 +74,7 @@ class ChainCache:
         else:
             if torch.device(device).type != "cpu":
                 raise UsageError("memory-mapped chains are on the CPU: leave out the device or the folder")
-            self._storage = MappedStorage(folder, latent, rows)
+            self._storage = MappedStorage(Path(folder), latent, rows)
         self._before: _Standing | None = None
         self._checked = False
 
@@ -190,12 +190,13 @@ class ChainCache:
         self.checkpoint()
         self.committed()
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
         """Writes the chains to one safetensors file, whole or not at all."""
-        save_tensors(path, self._storage.tensors(), self._description)
+        save_tensors(Path(path), self._storage.tensors(), self._description)
 
-    def load(self, path: Path) -> None:
+    def load(self, path: Path | str) -> None:
         """Reads chains that ``save`` wrote for the same latent space and number of rows."""
+        path = Path(path)
         if not path.is_file():
             raise CheckpointError(f"there are no chains at {path}")
         found, notes = load_tensors(path)

@@ -168,6 +168,11 @@ def check_context_columns(columns: int, observed: int, context: int) -> None:
     """Refuse a context that would leave nothing on one side, or that is already there."""
     if context:
         raise UsageError(f"these rows already have a context of {context} columns")
+    if observed < 2:
+        raise UsageError(
+            f"rows of {observed} column cannot be divided into a context and the rest: a conditional model, such as "
+            "structured, needs 2 columns or more"
+        )
     if not 0 < columns < observed:
         raise UsageError(
             f"a context of {columns} columns cannot be split off rows of {observed}: "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from jsa.data.catalogue import names
@@ -12,7 +14,7 @@ from jsa.data.mnist import mnist_dynamic, mnist_static, mnist_threshold
 from jsa.data.salakhutdinov import mnist_salakhutdinov
 from jsa.data.splits import Splits
 from jsa.data.table import SUFFIXES, TableOptions, table_splits
-from jsa.errors import UsageError, unknown_name
+from jsa.errors import DataError, UsageError, unknown_name
 
 BUILDERS: dict[str, Callable[[Path | None, int], Splits]] = {
     "mnist-threshold": lambda data_dir, seed: mnist_threshold(),
@@ -41,7 +43,7 @@ def load(
     Args:
         name_or_path: A name of the catalogue, or the path of a .npy, .npz or .csv table.
         data_dir: The folder of files that the package does not carry; the variable JSA_DATA_DIR names
-            another one to look into.
+            another one to look into. A table that is not at its path is looked for by its file name in it.
         valid_file: For a table: the validation rows, as another table.
         test_file: For a table: the test rows, as another table.
         valid_fraction: For a table without validation rows: how many of its rows become that.
@@ -60,11 +62,43 @@ def load(
         _refuse_table_options(name_or_path, options)
         return BUILDERS[name_or_path](data_dir, seed)
     path = Path(name_or_path).expanduser()
-    if path.suffix.lower() in SUFFIXES:
-        return table_splits(path, options)
+    if is_table(name_or_path):
+        valid_file, test_file = (None if file is None else _found(file, data_dir) for file in (valid_file, test_file))
+        return table_splits(_found(path, data_dir), replace(options, valid_file=valid_file, test_file=test_file))
     if path.exists() or os.sep in name_or_path:
         raise UsageError(f"{path} is not a table: its name must end in {', '.join(SUFFIXES)}")
     raise unknown_name("dataset", name_or_path, names())
+
+
+def is_table(name_or_path: str) -> bool:
+    """Whether this is the path of a table rather than a name of the catalogue.
+
+    >>> is_table("mine.csv"), is_table("mnist-static")
+    (True, False)
+    """
+    return name_or_path not in BUILDERS and Path(name_or_path).suffix.lower() in SUFFIXES
+
+
+def exists(path: Path) -> bool:
+    """Whether a file or folder can be found; in a folder that may not be looked into, nothing can."""
+    with suppress(OSError):
+        return path.exists()
+    return False
+
+
+def _found(path: Path, data_dir: Path | None) -> Path:
+    """Where a table is: at its path, else under its file name in the data folder."""
+    places = [path.expanduser()]
+    if data_dir is not None:
+        places.append(data_dir.expanduser() / path.name)
+    for place in places:
+        # Whatever is no table is refused where it is read.
+        if exists(place) or place.suffix.lower() not in SUFFIXES:
+            return place
+    raise DataError(
+        f"there is no table {' or '.join(map(str, places))}: check the path, or give the folder that has it by "
+        "--data-dir"
+    )
 
 
 def _refuse_table_options(name: str, options: TableOptions) -> None:

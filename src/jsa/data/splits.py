@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Int64
 
 from jsa.data.dataset import Dataset
 from jsa.errors import UsageError
+
+PARTS = ("train", "valid", "test")
+"""What the parts are called, in the order in which they are shown."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +27,9 @@ class Splits:
         classes: The number of values that each variable can take; the same in all three.
         image_shape: Height and width of a row as a picture, context and observed columns together; None
             where a row is no picture.
+        taken: For the parts that were taken out of one table, the numbers of their rows in it, from 0. A part that is
+            not here is a table of its own.
+        notes: What whoever learns from the data should know about it, a sentence each.
     """
 
     name: str
@@ -28,14 +38,40 @@ class Splits:
     test: Dataset
     classes: int
     image_shape: tuple[int, int] | None = None
+    taken: Mapping[str, Int64[np.ndarray, " rows"]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for part, rows in (("train", self.train), ("valid", self.valid), ("test", self.test)):
+        for part, rows in self.parts.items():
             if rows.classes != self.classes:
                 raise UsageError(f"{part} of {self.name} has {rows.classes} classes, not {self.classes}")
             here = rows.observed_columns, rows.context_columns
             if here != (self.train.observed_columns, self.train.context_columns):
                 raise UsageError(f"{part} and train of {self.name} do not have the same columns")
+
+    @property
+    def parts(self) -> dict[str, Dataset]:
+        """The three parts by their names."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}
+
+    @property
+    def of_one_table(self) -> bool:
+        """Whether the three parts together are the rows of one table."""
+        return set(self.taken) == set(PARTS)
+
+    def row_numbers(self, part: str) -> Int64[np.ndarray, " rows"]:
+        """The numbers, from 0, that the rows of a part have in the table that they are from."""
+        return self.taken[part] if part in self.taken else np.arange(len(self.parts[part]))
+
+    @property
+    def summary(self) -> str:
+        """What was read, in a line."""
+        counts = zip(("training", "validation", "test"), self.parts.values(), strict=True)
+        rows = ", ".join(_counted(len(part), f"{kind} row") for kind, part in counts)
+        context = self.train.context_columns
+        given = f", the first {context:,} given" if context else ""
+        columns = _counted(context + self.train.observed_columns, "column")
+        return f"{self.name}: {rows}; {columns}{given}, {'binary' if self.classes == 2 else f'{self.classes} classes'}"
 
     def split_context(self, columns: int) -> Splits:
         """The same rows, with their first `columns` variables as context of the others, in all three parts.
@@ -48,3 +84,12 @@ class Splits:
             valid=self.valid.split_context(columns),
             test=self.test.split_context(columns),
         )
+
+
+def _counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> _counted(1, "row"), _counted(50_000, "row")
+    ('1 row', '50,000 rows')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

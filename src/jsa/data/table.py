@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Int64, UInt8
 
 from jsa.data.arrays import read_npy, read_npz
 from jsa.data.dataset import IndexedDataset
 from jsa.data.delimited import read_csv
-from jsa.data.splits import Splits
+from jsa.data.remarks import remarks
+from jsa.data.splits import PARTS, Splits
 from jsa.data.streams import permutation
 from jsa.data.values import as_bytes, place
 from jsa.errors import DataError, UsageError, shortened
@@ -66,13 +67,38 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
                 f"but {train.source} has {train.values.shape[1]}: they must agree"
             )
     classes = _classes(list(parts.values()), options.classes)
-    rows = {name: part.values for name, part in parts.items()}
-    rows |= _take(train, {"valid", "test"} - set(parts), options)
+    taken = _take(train, set(PARTS) - set(parts), options)
 
     def dataset(name: str) -> IndexedDataset:
-        return IndexedDataset(torch.from_numpy(rows[name]), classes=classes)
+        values = train.values[taken[name]] if name in taken else parts[name].values
+        return IndexedDataset(torch.from_numpy(values), classes=classes)
 
-    return Splits(path.name, dataset("train"), dataset("valid"), dataset("test"), classes)
+    # Whoever says how many classes there are knows of them.
+    odd = remarks({part.source: part.values for part in parts.values()}, classes) if options.classes is None else ()
+    return Splits(
+        name=path.name,
+        train=dataset("train"),
+        valid=dataset("valid"),
+        test=dataset("test"),
+        classes=classes,
+        taken=taken,
+        notes=odd,
+    )
+
+
+def read_table(path: Path, columns: int, classes: int) -> IndexedDataset:
+    """All rows of another table of the same columns and classes, in their order.
+
+    Args:
+        path: The table: one array, or text.
+        columns: How many columns it must have.
+        classes: The number of values of a variable.
+    """
+    table = _read_single(path)
+    found = table.values.shape[1]
+    if found != columns:
+        raise DataError(f"{table.source} must have as many columns as the data of the run: {columns}, not {found}")
+    return IndexedDataset(torch.from_numpy(table.values), classes=_classes([table], classes))
 
 
 def _read_parts(path: Path) -> dict[str, Table]:
@@ -131,13 +157,15 @@ def _classes(tables: list[Table], given: int | None) -> int:
     return given
 
 
-def _take(train: Table, wanted: set[str], options: TableOptions) -> dict[str, UInt8[np.ndarray, "rows columns"]]:
-    """The splits that are wanted, taken at random out of the training rows, and the rows that are left.
+def _take(train: Table, wanted: set[str], options: TableOptions) -> dict[str, Int64[np.ndarray, " rows"]]:
+    """The row numbers of the splits that are wanted, taken at random out of the training rows, and of those left.
 
     Within a split the rows keep the order of the table.
     """
     count = len(train.values)
     order = permutation(count, "table split", options.split_seed)
+    # Of as few rows as there are splits to take, no fractions leave any.
+    too_few = count <= len(wanted)
     taken = {}
     start = 0
     for name, fraction in (("valid", options.valid_fraction), ("test", options.test_fraction)):
@@ -146,10 +174,16 @@ def _take(train: Table, wanted: set[str], options: TableOptions) -> dict[str, UI
         if not 0 < fraction < 1:
             raise UsageError(f"{name}_fraction is {fraction}: give a number between 0 and 1")
         stop = start + round(fraction * count)
-        if stop == start:
-            raise DataError(f"{train.source} has too few rows: {name}_fraction {fraction} of {count} rows is none")
-        taken[name] = train.values[np.sort(order[start:stop])]
+        if stop == start and not too_few:
+            raise DataError(
+                f"{train.source} has too few rows: {name}_fraction {fraction} of {count} rows is none; give a larger "
+                f"--{name}-fraction, or a table of such rows by --{name}-file"
+            )
+        taken[name] = np.sort(order[start:stop])
         start = stop
-    if start >= count:
-        raise DataError(f"{train.source} has too few rows: its {count} rows leave none to learn from")
-    return taken | {"train": train.values[np.sort(order[start:])]}
+    if start >= count or too_few:
+        leave = f"its {count} row{'s leave' if count > 1 else ' leaves'} none to learn from"
+        smaller = "" if too_few else "smaller fractions, or "
+        files = " and ".join(f"--{name}-file" for name in PARTS if name in wanted)
+        raise DataError(f"{train.source} has too few rows: {leave}; give {smaller}tables of the others by {files}")
+    return taken | {"train": np.sort(order[start:])}

@@ -51,7 +51,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
         rows: int,
         particles: int = 2,
         stage: Stage | int = Stage.FRESH,
-        cache_folder: Path | None = None,
+        cache_folder: Path | str | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from jsa.estimators.weighted import weighted_loss
 from jsa.evaluation.likelihood import Progress
 from jsa.evaluation.score import LogVariance
 from jsa.latent import ENUMERATION_LIMIT
-from jsa.model import LatentVariableModel, draw
+from jsa.model import LatentVariableModel, Posterior, draw
 from jsa.modes import in_evaluation_mode
 from jsa.samplers import metropolis_independence
 from jsa.types import Batch
@@ -35,7 +35,8 @@ class GradientReport:
     Attributes:
         given_state: The variance of a draw; for chains, with the chains' states held fixed (the paper's figure).
         total: For chains, the variance with the states redrawn by a long chain before each draw; otherwise the same.
-        squared_bias: For chains, the squared distance of the mean gradient from the posterior's, less its noise.
+        squared_bias: For chains, the squared distance of the mean gradient from the posterior's, less the noise of
+            both; 0 where it is not above that noise.
         decoder_evaluations: States a row that a draw passed through the decoder.
     """
 
@@ -43,6 +44,20 @@ class GradientReport:
     total: Mapping[str, LogVariance]
     squared_bias: Mapping[str, float]
     decoder_evaluations: float
+
+
+@dataclass(frozen=True)
+class PosteriorGradient:
+    """The gradient that methods with chains aim at, for theta and for phi.
+
+    Attributes:
+        gradients: Each as one vector.
+        squared_errors: The noise of each, summed over its components: from the spread over parts of the long chains, so
+            too low where a chain remembers for longer than such a part; 0 where the gradient was enumerated.
+    """
+
+    gradients: Mapping[str, Tensor]
+    squared_errors: Mapping[str, float]
 
 
 class Moments:
@@ -81,7 +96,7 @@ def gradient_report(
     draws: int = 1000,
     *,
     moves: int = 100,
-    reference: Mapping[str, Tensor] | None = None,
+    reference: PosteriorGradient | None = None,
     progress: Progress | None = None,
 ) -> GradientReport:
     """Measures the variance of an estimator's gradient on one batch, streaming.
@@ -101,7 +116,9 @@ def gradient_report(
     References:
         Ou and Song, UAI 2020, figure on gradient variance.
     """
-    _check_draws(draws)
+    check_draws(draws)
+    if moves < 1:
+        raise UsageError(f"chains are redrawn by 1 move or more, not {moves}")
     groups = parameter_groups(model, batch)
     # In evaluation mode no running mean moves and no chain is written by a draw.
     with in_evaluation_mode(estimator), _held_chains(estimator, batch), counting(model) as counter:
@@ -115,11 +132,12 @@ def gradient_report(
         if not isinstance(estimator, PersistentEstimator):
             return GradientReport(given_state, given_state, {}, evaluations)
         total, means = _variances(model, estimator, batch, groups, draws, moves, progress)
+    if reference is None:
+        return GradientReport(given_state, total, {}, evaluations)
     bias = {}
-    for name, mean in means.items() if reference is not None else ():
-        assert reference is not None
-        noise = math.exp(total[name].log_variance) / draws
-        bias[name] = max(0.0, float((mean - reference[name]).square().sum()) - noise)
+    for name, mean in means.items():
+        noise = math.exp(total[name].log_variance) / draws + reference.squared_errors[name]
+        bias[name] = max(0.0, float((mean - reference.gradients[name]).square().sum()) - noise)
     return GradientReport(given_state, total, bias, evaluations)
 
 
@@ -140,43 +158,62 @@ def gradient_variance(
         draws: The number of gradients.
         progress: Called with 1 after each draw.
     """
-    _check_draws(draws)
+    check_draws(draws)
     with in_evaluation_mode(estimator):
         return _variances(model, estimator, batch, parameter_groups(model, batch), draws, 0, progress)[0]
 
 
 @torch.enable_grad()
 def posterior_gradient(
-    model: LatentVariableModel, batch: Batch, moves: int = 20_000, burn_in: int = 1_000
-) -> dict[str, Tensor]:
+    model: LatentVariableModel, batch: Batch, moves: int = 20_000, burn_in: int | None = None
+) -> PosteriorGradient:
     """The gradient that methods with chains aim at: enumerated where that is possible, else from long chains.
 
     Args:
         model: The model.
         batch: The batch.
         moves: The Metropolis moves of each row's long chain.
-        burn_in: How many of them come before the average.
+        burn_in: How many of them come before the average; a twentieth where not given.
     """
+    before = moves // 20 if burn_in is None else burn_in
+    check_reference_moves(moves, before)
     groups = parameter_groups(model, batch)
-    if model.latent.states <= min(ENUMERATION_LIMIT, 4096):
-        return _gradient(Enumeration()(model, batch).loss, groups)
+    if can_be_enumerated(model):
+        exact = _gradient(Enumeration()(model, batch).loss, groups)
+        return PosteriorGradient(exact, dict.fromkeys(exact, 0.0))
     with torch.no_grad():
         posterior = model.posterior(batch)
-        state = posterior.sample((1,))[0]
-        for _ in range(0, burn_in, MOVES_AT_ONCE):
-            state = metropolis_independence(model, batch, posterior, state, MOVES_AT_ONCE).last
+        state = _moved(model, batch, posterior, posterior.sample((1,))[0], before)
+    parts = {name: Moments() for name in groups}
     total: dict[str, Tensor] = {}
-    rounds = max(1, (moves - burn_in) // MOVES_AT_ONCE)
-    for _ in range(rounds):
-        posterior = model.posterior(batch)
-        with torch.no_grad():
-            trajectory = metropolis_independence(model, batch, posterior, state, MOVES_AT_ONCE)
-        state = trajectory.last
-        weights = trajectory.multiplicities.to(state.dtype) / MOVES_AT_ONCE
-        loss = weighted_loss(model, batch, trajectory.evaluated, weights).loss
-        for name, gradient in _gradient(loss, groups).items():
-            total[name] = total.get(name, torch.zeros_like(gradient)) + gradient / rounds
-    return total
+    for size in _sizes(moves - before):
+        part: dict[str, Tensor] = {}
+        for count in _rounds(size):
+            posterior = model.posterior(batch)
+            with torch.no_grad():
+                trajectory = metropolis_independence(model, batch, posterior, state, count)
+            state = trajectory.last
+            weights = trajectory.multiplicities.to(state.dtype) / count
+            loss = weighted_loss(model, batch, trajectory.evaluated, weights).loss
+            for name, gradient in _gradient(loss, groups).items():
+                part[name] = part.get(name, torch.zeros_like(gradient)) + gradient * (count / size)
+        for name, mean in part.items():
+            parts[name].add(mean)
+            total[name] = total.get(name, torch.zeros_like(mean)) + mean * (size / (moves - before))
+    return PosteriorGradient(total, {name: seen.summed_variance / GROUPS for name, seen in parts.items()})
+
+
+def can_be_enumerated(model: LatentVariableModel) -> bool:
+    """Whether the posterior's gradient is summed over all states, and not taken from long chains."""
+    return model.latent.states <= min(ENUMERATION_LIMIT, 4096)
+
+
+def check_reference_moves(moves: int, burn_in: int = 0) -> None:
+    """Refuses so few moves of the long chains that they leave no average, or one whose noise cannot be told."""
+    if moves < GROUPS:
+        raise UsageError(f"the long chains of the reference need at least {GROUPS} moves, not {moves}")
+    if not 0 <= burn_in <= moves - GROUPS:
+        raise UsageError(f"{moves} moves leave room for a burn-in of 0 to {moves - GROUPS}, not {burn_in}")
 
 
 @torch.enable_grad()
@@ -197,7 +234,8 @@ def parameter_groups(model: LatentVariableModel, batch: Batch) -> dict[str, list
     return {"theta": [parameter for parameter in parameters if id(parameter) not in known], "phi": phi}
 
 
-def _check_draws(draws: int) -> None:
+def check_draws(draws: int) -> None:
+    """Refuses so few draws that they have no interval."""
     if draws < 2 * GROUPS:
         raise UsageError(f"a variance with an interval needs at least {2 * GROUPS} draws, not {draws}")
 
@@ -215,7 +253,7 @@ def _variances(
     """The variance of each set of parameters, and the mean gradients."""
     everything = {name: Moments() for name in groups}
     by_group: dict[str, list[float]] = {name: [] for name in groups}
-    for size in (len(part) for part in torch.arange(draws).tensor_split(GROUPS)):
+    for size in _sizes(draws):
         group = {name: Moments() for name in groups}
         for _ in range(size):
             if moves and isinstance(estimator, PersistentEstimator):
@@ -257,9 +295,26 @@ def _gradient(loss: Tensor, groups: Mapping[str, Sequence[nn.Parameter]]) -> dic
 def _move_chains(model: LatentVariableModel, estimator: PersistentEstimator, batch: Batch, moves: int) -> None:
     posterior = model.posterior(batch)
     state = estimator.initial_states(batch, posterior)
-    for _ in range(0, moves, MOVES_AT_ONCE):
-        state = metropolis_independence(model, batch, posterior, state, min(moves, MOVES_AT_ONCE)).last
+    state = _moved(model, batch, posterior, state, moves)
     estimator.cache.write(batch.index, state, torch.ones(len(batch), dtype=torch.bool, device=state.device))
+
+
+def _moved(model: LatentVariableModel, batch: Batch, posterior: Posterior, state: Tensor, moves: int) -> Tensor:
+    """Where chains stand after so many moves."""
+    for count in _rounds(moves):
+        state = metropolis_independence(model, batch, posterior, state, count).last
+    return state
+
+
+def _rounds(moves: int) -> Iterator[int]:
+    """The moves in parts that are made at once."""
+    for done in range(0, moves, MOVES_AT_ONCE):
+        yield min(MOVES_AT_ONCE, moves - done)
+
+
+def _sizes(count: int) -> list[int]:
+    """How many of so many draws are in each group."""
+    return [count // GROUPS + (number < count % GROUPS) for number in range(GROUPS)]
 
 
 @contextmanager

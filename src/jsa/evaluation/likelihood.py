@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 import torch
 from jaxtyping import Float
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.draws import BLOCK, RowDraws
+from jsa.evaluation.rows import Rows, as_rows
 from jsa.evaluation.score import Likelihood as Likelihood
 from jsa.model import LatentVariableModel, evaluate, log_joint, states_at_once
 from jsa.modes import in_evaluation_mode
@@ -26,19 +26,9 @@ Progress = Callable[[int], object]
 """Called with the number of rows that were done since the last call."""
 
 
-class Rows(Protocol):
-    """Data that can be evaluated: rows by their numbers."""
-
-    def __len__(self) -> int: ...
-
-    def batch(self, index: Tensor, device: torch.device | None = None, /) -> Batch:
-        """The rows with these numbers."""
-        ...
-
-
 def likelihood(
     model: LatentVariableModel,
-    rows: Rows,
+    rows: Rows | Tensor,
     samples: int = 1000,
     *,
     seed: int = 0,
@@ -55,7 +45,7 @@ def likelihood(
 
     Args:
         model: The model.
-        rows: The data.
+        rows: The data: a tensor, or anything that gives rows by their numbers.
         samples: Importance samples a row.
         seed: The seed of the draws.
         rows_per_chunk: Rows that are evaluated at once; chosen for one to four thousand states where not given.
@@ -66,6 +56,7 @@ def likelihood(
     References:
         Burda, Grosse and Salakhutdinov, Importance weighted autoencoders, ICLR 2016.
     """
+    rows = as_rows(rows)
     values, sizes = [], []
     chunks = _weights_by_chunk(model, rows, samples, seed, rows_per_chunk, samples_per_chunk, device, progress)
     for weights in _joined(chunks):
@@ -91,7 +82,7 @@ def likelihood(
 
 def multi_sample_bounds(
     model: LatentVariableModel,
-    rows: Rows,
+    rows: Rows | Tensor,
     particles: Sequence[int] = (1, 5, 50),
     samples: int = 1000,
     *,
@@ -103,15 +94,15 @@ def multi_sample_bounds(
 
     Args:
         model: The model.
-        rows: The data.
+        rows: The data: a tensor, or anything that gives rows by their numbers.
         particles: The numbers of particles.
         samples: How many draws a row are spent on each bound, in groups of that many particles.
         seed: The seed of the draws.
         device: Where to evaluate.
         progress: Called with the number of rows done.
     """
-    if not particles or min(particles) < 1 or max(particles) > samples:
-        raise UsageError(f"a bound takes 1 to {samples} particles (the number of samples), not {tuple(particles)}")
+    rows = as_rows(rows)
+    check_bounds(particles, samples)
     totals = dict.fromkeys(particles, 0.0)
     for weights in _joined(_weights_by_chunk(model, rows, samples, seed, None, None, device, progress)):
         for count in totals:
@@ -120,14 +111,22 @@ def multi_sample_bounds(
     return {count: total / len(rows) for count, total in totals.items()}
 
 
+def check_bounds(particles: Sequence[int], samples: int) -> None:
+    """Refuses numbers of particles that so many draws a row cannot give a bound for."""
+    if not particles or min(particles) < 1 or max(particles) > samples:
+        given = ", ".join(map(str, particles)) or "none"
+        raise UsageError(f"a bound takes 1 to {samples} particles (the number of samples), not {given}")
+
+
 def exact_likelihood(
     model: LatentVariableModel,
-    rows: Rows,
+    rows: Rows | Tensor,
     *,
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> Likelihood:
     """-log p(x) by summing over every latent state, for small discrete latent spaces."""
+    rows = as_rows(rows)
     device = device or _device_of(model)
     values = []
     with evaluating(model):

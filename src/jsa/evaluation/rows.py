@@ -1,12 +1,65 @@
-"""Parts of a dataset."""
+"""Data that can be evaluated: rows by their numbers, all of a tensor or parts of a dataset."""
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import torch
+from jaxtyping import Float, Num
 from torch import Tensor
 
-from jsa.evaluation.likelihood import Rows
+from jsa.errors import UsageError
 from jsa.types import Batch
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """Data that can be evaluated: rows by their numbers."""
+
+    def __len__(self) -> int: ...
+
+    def batch(self, index: Tensor, device: torch.device | None = None, /) -> Batch:
+        """The rows with these numbers."""
+        ...
+
+
+class TensorRows:
+    """The rows of a tensor, numbered in their order.
+
+    Args:
+        x: The observations.
+        context: What each of them is conditioned on, for conditional models.
+
+    Example:
+        >>> rows = TensorRows(torch.eye(3))
+        >>> len(rows), rows.batch(torch.tensor([2, 0])).x
+        (3, tensor([[0., 0., 1.],
+                [1., 0., 0.]]))
+    """
+
+    def __init__(self, x: Num[Tensor, "rows observed"], context: Float[Tensor, "rows context"] | None = None) -> None:
+        self._all = Batch(x, torch.arange(len(x), device=x.device), context)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def batch(self, index: Tensor, device: torch.device | None = None) -> Batch:
+        """The rows with these numbers."""
+        taken = self._all.take(index.to(self._all.index.device))
+        context = None if taken.context is None else taken.context.to(device)
+        return Batch(taken.x.to(device), taken.index.to(device), context)
+
+
+def as_rows(rows: Rows | Tensor) -> Rows:
+    """Rows, also those of a plain tensor; anything else is refused with what to give."""
+    if isinstance(rows, Tensor):
+        return TensorRows(rows)
+    if not isinstance(rows, Rows):
+        raise UsageError(
+            f"{type(rows).__name__} is no data that can be evaluated: give a tensor, jsa.TensorRows(x, context), or an "
+            "object with len() and batch(index, device)"
+        )
+    return rows
 
 
 class FirstRows:

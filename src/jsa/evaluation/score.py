@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
+
+from jsa.records import to_record
 
 
 @dataclass(frozen=True)
@@ -11,10 +15,11 @@ class Likelihood:
 
     Attributes:
         nll: The estimate. By Jensen's inequality it is biased upward.
-        row_error: Its standard error as an estimate for the population: the spread over rows.
-        monte_carlo_error: Its standard error as an estimate for these rows: the noise of the importance samples.
+        row_error: Its standard error as an estimate for the population: the spread over rows. NaN for one row.
+        monte_carlo_error: Its standard error as an estimate for these rows: the noise of the importance samples. NaN
+            for one sample a row.
         upward_bias: The leading term of the bias, half the relative variance of the mean weight. It is trustworthy
-            only while it is small; where it is not, more samples are needed.
+            only while it is small; where it is not, more samples are needed. NaN for one sample a row.
         effective_sample_size: The mean over rows of how many exact posterior samples the importance samples are worth.
         lowest_effective_sample_size: The same for the worst row.
         samples: The number of importance samples a row, 0 where the likelihood is exact.
@@ -31,10 +36,13 @@ class Likelihood:
     rows: int
 
     def __str__(self) -> str:
+        over_rows = f"+- {self.row_error:.3f} (over {self.rows} rows)" if self.rows > 1 else "(one row has no error)"
         if not self.samples:
-            return f"{self.nll:.3f} +- {self.row_error:.3f} (over {self.rows} rows), exact"
+            return f"{self.nll:.3f} {over_rows}, exact"
+        if self.samples == 1:
+            return f"{self.nll:.3f} {over_rows} (one sample a row has no Monte Carlo error)"
         return (
-            f"{self.nll:.3f} +- {self.row_error:.3f} (over {self.rows} rows) +- {self.monte_carlo_error:.3f} "
+            f"{self.nll:.3f} {over_rows} +- {self.monte_carlo_error:.3f} "
             f"(Monte Carlo, {self.samples} samples); effective sample size {self.effective_sample_size:.1f}, "
             f"biased upward by about {self.upward_bias:.2f}"
         )
@@ -57,10 +65,28 @@ class LogVariance:
     """The logarithm of a summed variance: of the gradient of one set of parameters.
 
     Attributes:
-        log_variance: The logarithm of the sum over parameters of the variance of one draw.
+        log_variance: The logarithm of the sum over parameters of the variance of one draw; minus infinity where there
+            is no variance.
         low, high: An interval of 95 % for it, from the spread over groups of draws.
     """
 
     log_variance: float
     low: float
     high: float
+
+
+def figures_record(figures: object) -> Any:
+    """What JSON can hold of figures, with null for one that is not finite: there is no such number in JSON.
+
+    >>> figures_record({"nll": 91.5, "row_error": float("nan"), "variances": [float("-inf")]})
+    {'nll': 91.5, 'row_error': None, 'variances': [None]}
+    """
+    return _finite_or_none(to_record(figures))
+
+
+def _finite_or_none(record: Any) -> Any:
+    if isinstance(record, dict):
+        return {name: _finite_or_none(value) for name, value in record.items()}
+    if isinstance(record, list):
+        return [_finite_or_none(value) for value in record]
+    return None if isinstance(record, float) and not math.isfinite(record) else record

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from jsa.configuration import TrainConfig
+from jsa.data import names
 from jsa.data.folders import user_folder
 from jsa.errors import UsageError, unknown_name
 from jsa.experiments.protocol import Budget, with_epochs, within
@@ -77,12 +78,10 @@ class Deviations:
     def suffix(self) -> str:
         """What they add to the name of a folder.
 
-        >>> Deviations(data="mnist-static", epochs=3).suffix
-        '+data=mnist-static,epochs=3'
-        >>> Deviations(data="tables/mine.csv").suffix
-        '+data=mine-249a42'
+        >>> Deviations(data="tables/mine.csv", epochs=3).suffix
+        '+data=mine,epochs=3'
         """
-        parts = [f"{name.replace('_', '-')}={_short(value)}" for name, value in self.given.items()]
+        parts = [f"{name.replace('_', '-')}={Path(str(value)).stem}" for name, value in self.given.items()]
         return f"+{','.join(parts)}" if parts else ""
 
     @property
@@ -105,6 +104,8 @@ class Job:
     budget: str
     seed: int
     deviations: Deviations = field(default_factory=Deviations)
+    table_digest: str | None = None
+    """A few digits of the content of an own table, so that results of two of them never stand side by side."""
 
     def __post_init__(self) -> None:
         whole = table(self.table)
@@ -134,7 +135,8 @@ class Job:
     @property
     def group(self) -> Path:
         """The folder of the results that may stand in one table: the same budget and deviations."""
-        return Path(self.table) / f"{self.budget}{self.deviations.suffix}"
+        digest = f",table={self.table_digest}" if self.table_digest else ""
+        return Path(self.table) / f"{self.budget}{self.deviations.suffix}{digest}"
 
     @property
     def name(self) -> str:
@@ -172,7 +174,7 @@ class Places:
 
 
 def plan(
-    names: Sequence[str],
+    tables: Sequence[str],
     budget: str,
     seeds: Sequence[int],
     methods: Sequence[str],
@@ -182,14 +184,14 @@ def plan(
     """The jobs of some tables, those of the first seed before those of the next.
 
     Args:
-        names: The tables.
+        tables: The tables.
         budget: The budget.
         seeds: The seeds.
         methods: Only these methods; all where empty.
         columns: Only these columns; all where empty.
         deviations: What is other than in the paper.
     """
-    cells = [cell for name in names for cell in table(name).cells()]
+    cells = [cell for name in tables for cell in table(name).cells()]
     for kind, wanted, known in (
         ("method", methods, [cell.method.name for cell in cells]),
         ("column", columns, [cell.column.name for cell in cells]),
@@ -197,14 +199,20 @@ def plan(
         for name in wanted:
             if name not in known:
                 raise unknown_name(kind, name, list(dict.fromkeys(known)))
+    digest = None if deviations.data is None else _table_digest(deviations.data)
     for seed in seeds:
         for cell in cells:
             if (not methods or cell.method.name in methods) and (not columns or cell.column.name in columns):
                 concerning = deviations.concerning(cell.config)
-                yield Job(cell.table, cell.column.name, cell.method.name, budget, seed, concerning)
+                yield Job(cell.table, cell.column.name, cell.method.name, budget, seed, concerning, digest)
 
 
-def _short(value: object) -> str:
-    """A value as a folder may be called; files of one name in two folders differ."""
-    path = Path(str(value))
-    return f"{path.stem}-{hashlib.sha256(str(path).encode()).hexdigest()[:6]}" if path.suffix else str(value)
+def _table_digest(data: str) -> str | None:
+    """A few digits of the content of a table; none for a dataset of the catalogue."""
+    if data in names():
+        return None
+    path = Path(data).expanduser()
+    if not path.is_file():
+        raise UsageError(f"there is no dataset and no file {data}: the datasets are {', '.join(names())}")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:8]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +23,11 @@ class Style:
     initial_bias: float | None = None
     """Value of every bias at the start; None for torch's own."""
 
+    def __post_init__(self) -> None:
+        for name in ("negative_slope", "initial_bias"):
+            if not math.isfinite(getattr(self, name) or 0.0):
+                raise UsageError(f"{name.replace('_', '-')} is a finite number, not {getattr(self, name)}")
+
 
 @dataclass(frozen=True)
 class NetworkConfig(Style):
@@ -41,12 +47,13 @@ class NetworkConfig(Style):
     """Predict the second half of the columns from the first, with a learned prior given that half."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.latents or min(self.latents) < 1 or any(width < 1 for width in self.hidden):
             raise UsageError("every stochastic and hidden layer needs at least 1 unit")
         if self.conditional and len(self.latents) != 1:
             raise UsageError("a conditional model has one stochastic layer")
         if self.conditional and self.prior == "fixed":
-            raise UsageError("the prior of a conditional model is learned from the context: leave out --prior fixed")
+            raise UsageError("the prior of a conditional model is learned from the context: add --prior learned")
 
 
 def linear() -> NetworkConfig:

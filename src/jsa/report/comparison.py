@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from jsa.evaluation.score import Likelihood
-from jsa.report.entry import Entry
-from jsa.report.markup import Markup, element
-from jsa.report.numbers import ABSENT, count, decimal, lasting
+from jsa.report.entry import Entry, groups
+from jsa.report.markup import Markup, element, joined
+from jsa.report.numbers import ABSENT, count, decimal, error, lasting
 
 COLUMNS = (
-    *("run", "group", "test NLL", "over rows", "Monte Carlo", "validation NLL", "best epoch"),
+    *("run", "group", "test NLL", "over rows", "Monte Carlo", "test samples", "validation NLL", "best epoch"),
     *("processor time", "wall-clock time", "decoder evaluations", "effective sample size", "seed", "commit"),
 )
 TEXTS = ("group", "commit")
 
 
 def comparison_table(entries: Sequence[Entry]) -> Markup:
-    """The table; a click on a heading sorts by it."""
+    """The table; a click on a heading sorts by it. Above it stands where test NLLs are not to be compared."""
     # The heading is a button, so that it sorts by keyboard too.
     head = (
         element("th", element("button", column, type="button"), scope="col", class_="text" if column in TEXTS else None)
@@ -25,7 +26,22 @@ def comparison_table(entries: Sequence[Entry]) -> Markup:
     )
     rows = (element("tr", *_cells(entry, number)) for number, entry in enumerate(entries))
     table = element("table", element("thead", element("tr", *head)), element("tbody", *rows), class_="sortable")
-    return element("div", table, class_="wide")
+    return joined([*_notes(entries), element("div", table, class_="wide")])
+
+
+def _notes(entries: Sequence[Entry]) -> list[Markup]:
+    """A sentence for each group whose test NLLs are by different numbers of samples."""
+    notes = []
+    for group, members in groups(entries).items():
+        samples = sorted({entry.test.samples for entry in members if entry.test is not None})
+        if len(samples) > 1:
+            numbers = ", ".join(f"{number:,}" for number in samples[:-1]) + f" and {samples[-1]:,}"
+            text = (
+                f"{group}: the test NLLs are by {numbers} samples a row and cannot be compared, for fewer samples give "
+                "a higher NLL."
+            )
+            notes.append(element("p", text, class_="mark"))
+    return notes
 
 
 def _cells(entry: Entry, number: int) -> list[Markup]:
@@ -53,17 +69,19 @@ def _valid_cell(entry: Entry) -> Markup:
 
 def _test_cells(test: Likelihood | None, unfinished: str | None) -> list[Markup]:
     if test is None:
-        return [element("td", unfinished or "not tested", class_="text unfinished"), _number(), _number()]
+        return [element("td", unfinished or "not tested", class_="text unfinished"), _number(), _number(), _number()]
     title = f"{test.samples:,} samples a row, {test.rows:,} rows"
     return [
         element("td", element("b", decimal(test.nll)), title=title, data_value=str(test.nll)),
-        _number(f"±{decimal(test.row_error)}", test.row_error),
-        _number(f"±{decimal(test.monte_carlo_error, 3)}", test.monte_carlo_error),
+        _number(error(test.row_error), test.row_error),
+        _number(error(test.monte_carlo_error, 3), test.monte_carlo_error),
+        _number(f"{test.samples:,}", test.samples),
     ]
 
 
 def _number(text: str = ABSENT, value: float | None = None) -> Markup:
-    return element("td", text, data_value=None if value is None else str(value))
+    # What is no number has no place in the order, and comes last.
+    return element("td", text, data_value=None if value is None or not math.isfinite(value) else str(value))
 
 
 def _commit(commit: str | None) -> list[str]:

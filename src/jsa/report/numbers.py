@@ -11,10 +11,19 @@ ABSENT = "–"  # noqa: RUF001  (a dash, for a figure that there is not)
 def decimal(value: float | None, digits: int = 2) -> str:
     """A figure with some digits behind the point.
 
-    >>> decimal(98.234), decimal(None)
-    ('98.23', '–')
+    >>> decimal(98.234), decimal(None), decimal(float("nan"))
+    ('98.23', '–', '–')
     """
-    return ABSENT if value is None else f"{value:.{digits}f}"
+    return ABSENT if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def error(value: float, digits: int = 2) -> str:
+    """A standard error; there is none of one row or of one sample.
+
+    >>> error(0.314), error(float("nan"))
+    ('±0.31', '–')
+    """
+    return f"±{decimal(value, digits)}" if math.isfinite(value) else ABSENT
 
 
 def lasting(seconds: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jsa.errors import UsageError
-from jsa.files import write_text
+from jsa.files import check_destination, write_text
 from jsa.report.page import GENERATOR, Page, render
 
 MARK = f'<meta name="generator" content="{GENERATOR} '.encode()
@@ -13,10 +13,7 @@ MARK = f'<meta name="generator" content="{GENERATOR} '.encode()
 
 def refuse_other_files(path: Path) -> None:
     """Refuses a path where something stands that is no report, before any work is done."""
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent}: make it, or choose another --out")
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder: choose a file for --out")
+    check_destination(path, "--out")
     if path.exists() and not _is_report(path):
         raise UsageError(f"{path} exists already and is no report of jsa: choose another --out, or move it away")
 

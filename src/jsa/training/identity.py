@@ -1,29 +1,86 @@
-"""What must not change between the two halves of a run."""
+"""What must not change between the two halves of a run, and between a run and those who look at it."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 from jsa.configuration import TrainConfig
-from jsa.data import Dataset
+from jsa.data import Dataset, Splits
 from jsa.errors import CheckpointError
-from jsa.records import to_record
+from jsa.files import write_text
+from jsa.records import read_record, to_record
 
 FREE = ("optimisation.learning_rate", "optimisation.non_finite", "machine.checkpoint_seconds", "dataset.data_dir")
 """Settings that may be others when a run is continued."""
 
-ROWS_COMPARED = 1000
+ROWS_COMPARED, ROWS_AT_ONCE = 1000, 100
+
+DATA_FILE = "data.json"
+"""What a run folder knows of its data beside the configuration."""
+
+
+@dataclass(frozen=True)
+class RowsIdentity:
+    """How many rows there are, and a digest of some of them."""
+
+    rows: int
+    values: str
+
+
+@dataclass(frozen=True)
+class DataIdentity:
+    """The data of a run.
+
+    Attributes:
+        started_in: The folder that the run was begun in, from which relative paths of its configuration lead to files.
+        train: What is learned from.
+        valid: What finds the best epoch.
+        test: What is reported.
+    """
+
+    started_in: Path
+    train: RowsIdentity
+    valid: RowsIdentity
+    test: RowsIdentity
+
+    @classmethod
+    def of(cls, splits: Splits, started_in: Path) -> DataIdentity:
+        """That of these rows."""
+        return cls(started_in, **{name: rows_identity(rows) for name, rows in splits.parts.items()})
+
+    def changed(self, splits: Splits) -> str | None:
+        """The first part whose rows are others here; none where all are the same."""
+        parts = splits.parts.items()
+        return next((name for name, rows in parts if rows_identity(rows) != getattr(self, name)), None)
+
+    def write(self, folder: Path) -> None:
+        """Leaves it in a run folder."""
+        write_text(folder / DATA_FILE, json.dumps(to_record(self), indent=2) + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> DataIdentity | None:
+        """That of a run folder; runs of earlier versions have none."""
+        path = folder / DATA_FILE
+        return read_record(cls, path, complete=True) if path.is_file() else None
+
+
+def rows_identity(rows: Dataset) -> RowsIdentity:
+    """What tells these rows from others."""
+    # Rows that are drawn anew every epoch are compared as they are before the first.
+    rows.start_epoch(0)
+    return RowsIdentity(len(rows), _digest(rows))
 
 
 def identity(config: TrainConfig, rows: Dataset) -> dict[str, object]:
     """The settings that make a run what it is, by their dotted names, and a digest of its data."""
-    # Rows that are drawn anew every epoch are compared as they are before the first.
-    rows.start_epoch(0)
     settings = {name: value for name, value in _flat(to_record(config)) if name not in FREE}
-    return {**settings, "rows": len(rows), "values": _digest(rows)}
+    return {**settings, **vars(rows_identity(rows))}
 
 
 def check_identity(expected: Mapping[str, object], found: object) -> None:
@@ -54,8 +111,12 @@ def _flat(record: Mapping[str, object], where: str = "") -> Iterator[tuple[str, 
 def _digest(rows: Dataset) -> str:
     """Of at most 1,000 rows spread evenly, so that it costs nothing: enough to notice another file."""
     chosen = torch.linspace(0, len(rows) - 1, min(ROWS_COMPARED, len(rows)), dtype=torch.float64).long()
-    batch = rows.batch(chosen)
-    digest = hashlib.sha256(batch.x.cpu().numpy().tobytes())
-    if batch.context is not None:
-        digest.update(batch.context.cpu().numpy().tobytes())
+    digest = hashlib.sha256()
+    # A few rows at a time, for with many classes a row in a batch is long.
+    for context in (False, True) if rows.context_columns else (False,):
+        for index in chosen.split(ROWS_AT_ONCE):
+            batch = rows.batch(index)
+            values = batch.context if context else batch.x
+            assert values is not None
+            digest.update(values.cpu().numpy().tobytes())
     return digest.hexdigest()

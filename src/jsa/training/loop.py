@@ -20,7 +20,8 @@ from jsa.crash import crash_point
 from jsa.data import Dataset, batches_in_epoch, epoch_order
 from jsa.errors import CheckpointError, JsaError, NumericalError
 from jsa.estimators import PersistentEstimator, Stage
-from jsa.evaluation.likelihood import Likelihood, Progress, Rows, likelihood
+from jsa.evaluation.likelihood import Likelihood, Progress, likelihood
+from jsa.evaluation.rows import Rows
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel
 from jsa.training.attempt import Attempts

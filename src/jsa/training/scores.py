@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from jsa.errors import CheckpointError
-from jsa.evaluation.score import Likelihood
+from jsa.evaluation.score import Likelihood, figures_record
 from jsa.files import write_text
-from jsa.records import read_json, to_record
+from jsa.records import read_json
 from jsa.training.folder import RunFolder
 from jsa.training.selection import ValidatedEpoch
+
+UNKNOWABLE = ("row_error", "monte_carlo_error", "upward_bias")
+"""What one row or one sample cannot tell: null in the files, NaN in the program."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,9 @@ def write_scores(folder: RunFolder, scores: Scores) -> None:
         "best_epoch": scores.best.epoch,
         "valid_nll": scores.best.nll,
         "valid_samples": scores.validation_samples,
-        "test": to_record(scores.test),
+        "test": figures_record(scores.test),
     }
-    write_text(folder.evaluation, json.dumps(summary, indent=2) + "\n")
+    write_text(folder.evaluation, json.dumps(summary, indent=2, allow_nan=False) + "\n")
 
 
 def read_scores(folder: RunFolder) -> Scores:
@@ -49,8 +53,8 @@ def read_scores(folder: RunFolder) -> Scores:
 
 def write_rescored(folder: RunFolder, known: Mapping[int, Likelihood]) -> None:
     """Writes the likelihoods of leading epochs that were scored again, by epoch."""
-    record = {str(epoch): to_record(found) for epoch, found in known.items()}
-    write_text(folder.rescored, json.dumps(record, indent=2) + "\n")
+    record = {str(epoch): figures_record(found) for epoch, found in known.items()}
+    write_text(folder.rescored, json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
 def read_rescored(folder: RunFolder) -> dict[int, Likelihood]:
@@ -67,7 +71,10 @@ def read_rescored(folder: RunFolder) -> dict[int, Likelihood]:
 
 
 def _figures(record: Any) -> Likelihood:
-    # One sample cannot tell its own error, and that is NaN, which a checked record does not take.
     kinds = {field.name: int if field.type == "int" else float for field in fields(Likelihood)}
-    figures: dict[str, Any] = {name: kind(record[name]) for name, kind in kinds.items()}
+    figures: dict[str, Any] = {
+        # Files of earlier versions hold NaN there, which is no JSON, but which Python reads.
+        name: math.nan if record[name] is None and name in UNKNOWABLE else kind(record[name])
+        for name, kind in kinds.items()
+    }
     return Likelihood(**figures)

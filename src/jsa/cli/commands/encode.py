@@ -5,38 +5,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError
+from jsa.files import check_destination, replacing
 
 
 @dataclass(frozen=True)
 class EncodeArguments(RunArguments):
-    """The latent codes of a dataset: the mean of q(h | x) and a draw from it, row by row."""
+    """The latent codes of a dataset: the mean of q(h | x) and a draw from it, row by row, with the rows' numbers."""
 
     out: Path | None = None
-    """The .npz file; codes-SPLIT.npz in the run folder where not given."""
-    split: Literal["train", "valid", "test"] = "test"
-    """Which rows of the run's data."""
+    """The .npz file; codes-SPLIT.npz or codes-FILE.npz in the run folder where not given."""
+    split: Literal["train", "valid", "test", "all"] = "test"
+    """Which rows of the run's data; all of one table come in its order."""
+    data: Path | None = None
+    """Encode all rows of this table instead; it has the columns of the run's data."""
 
 
 def run(arguments: Sequence[str]) -> None:
     """Encodes as the arguments say."""
     parsed = parse(EncodeArguments, "encode", arguments)
-    out = parsed.out or parsed.run / f"codes-{parsed.split}.npz"
+    if parsed.data is not None and parsed.split != "test":
+        raise UsageError(f"--data encodes all rows of {parsed.data}: leave out --split")
+    out = parsed.out or parsed.run / f"codes-{parsed.split if parsed.data is None else parsed.data.name}.npz"
     if out.suffix != ".npz":
         raise UsageError(f"{out} must end in .npz")
+    if parsed.out is not None:
+        check_destination(parsed.out, "--out")
 
     import numpy as np
 
-    from jsa.encoding import encode
-    from jsa.files import replacing
+    from jsa.assembly import load_rows
+    from jsa.data.splits import PARTS
+    from jsa.encoding import encode, encode_splits
 
     opened = parsed.open()
-    rows = getattr(opened.splits, parsed.split)
-    codes = encode(opened.model, rows, parsed.seed)
-    labels = {} if rows.labels is None else {"labels": rows.labels.numpy()}
+    if parsed.data is None:
+        parts = PARTS if parsed.split == "all" else (parsed.split,)
+        codes = encode_splits(opened.model, opened.splits, parts, parsed.seed)
+    else:
+        codes = encode(opened.model, load_rows(parsed.data, opened.splits), parsed.seed)
+    arrays: dict[str, Any] = {"h": codes.states, "mean": codes.means, "rows": codes.rows}
+    if codes.labels is not None:
+        arrays["labels"] = codes.labels
+    if parsed.split == "all":
+        arrays["split"] = codes.parts
     with replacing(out) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, h=codes.states, mean=codes.means, **labels)
+        np.savez_compressed(file, **arrays)
     print(f"{len(codes.states)} codes of {codes.states.shape[1]} values in {out}")

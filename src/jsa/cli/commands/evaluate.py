@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jsa.cli.arguments import RunArguments, parse
+from jsa.cli.arguments import RunArguments, at_least_one, parse
+from jsa.files import check_destination, write_text
 
 
 @dataclass(frozen=True)
@@ -26,19 +27,28 @@ class EvaluateArguments(RunArguments):
     rows: int | None = None
     """Only the first rows; all where not given."""
     json: Path | None = None
-    """Also write the figures to this file."""
+    """Also write the figures to this file; null where one does not exist, such as the error of one row."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("samples", "rows"):
+            at_least_one(name, getattr(self, name))
 
 
 def run(arguments: Sequence[str]) -> None:
     """Evaluates as the arguments say."""
     parsed = parse(EvaluateArguments, "evaluate", arguments)
 
-    from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds
+    if parsed.json is not None:
+        check_destination(parsed.json, "--json")
+
+    from jsa.evaluation.likelihood import check_bounds, exact_likelihood, likelihood, multi_sample_bounds
     from jsa.evaluation.rows import FirstRows
-    from jsa.files import write_text
-    from jsa.records import to_record
+    from jsa.evaluation.score import figures_record
     from jsa.training.report import evaluation_progress
 
+    if parsed.bounds:
+        check_bounds(parsed.bounds, parsed.samples)
     opened = parsed.open()
     rows = FirstRows(getattr(opened.splits, parsed.split), parsed.rows)
     with evaluation_progress(len(rows), parsed.split) as progress:
@@ -49,7 +59,7 @@ def run(arguments: Sequence[str]) -> None:
     print(f"{parsed.split} NLL {result}")
     if result.warning is not None:
         print(f"note: {result.warning}")
-    record = {"split": parsed.split, "checkpoint": parsed.checkpoint, **to_record(result)}
+    record = {"split": parsed.split, "checkpoint": parsed.checkpoint, **figures_record(result)}
     if parsed.bounds:
         with evaluation_progress(len(rows), "bounds") as progress:
             bounds = multi_sample_bounds(
@@ -58,6 +68,6 @@ def run(arguments: Sequence[str]) -> None:
         for particles, bound in bounds.items():
             name = "ELBO" if particles == 1 else f"bound with {particles} particles"
             print(f"{name} {bound:.3f}")
-        record["bounds"] = {str(particles): bound for particles, bound in bounds.items()}
+        record["bounds"] = figures_record(bounds)
     if parsed.json is not None:
-        write_text(parsed.json, json.dumps(record, indent=2) + "\n")
+        write_text(parsed.json, json.dumps(record, indent=2, allow_nan=False) + "\n")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 
 from jsa.cli.arguments import parse
+
+if TYPE_CHECKING:
+    from jsa.estimators import Estimator
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,14 @@ def _print_estimators() -> None:
             ("optimises", about.optimises),
             ("unbiased", about.unbiased),
             ("latents", about.latents),
+            ("particles", _default_particles(kind)),
             ("decoder evaluations", about.decoder_evaluations),
             ("reference", about.reference),
         ):
             print(f"    {label:19}  {text}")
+
+
+def _default_particles(kind: type[Estimator]) -> str:
+    """How many particles a method has where nobody says how many."""
+    taken = inspect.signature(kind).parameters.get("particles")
+    return "it takes none" if taken is None else f"n = {taken.default} where --particles is not given"

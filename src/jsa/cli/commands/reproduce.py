@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import tyro
 
 from jsa.cli.arguments import parse
+from jsa.data.folders import ENVIRONMENT_VARIABLE as DATA_FOLDER
 from jsa.errors import JsaError, UsageError
 from jsa.experiments.comparison import markdown, write_tables
 from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
@@ -41,6 +42,8 @@ class ReproduceArguments:
     """Runs at once, each with one thread; as many as there are processors where not given."""
     runs: Path | None = None
     """Where the run folders are; JSA_RUNS or the user's data folder where not given."""
+    data_dir: Path | None = None
+    """Where the published files are, if not in JSA_DATA_DIR or the user's data folder."""
     results: Path = Path("results")
     """Where the results are, one file for each run."""
     dry_run: bool = False
@@ -58,6 +61,9 @@ def run(arguments: Sequence[str]) -> None:
     """Does what the arguments say."""
     parsed = parse(ReproduceArguments, "reproduce", arguments)
     places = Places(parsed.runs or default_runs(), parsed.results)
+    if parsed.data_dir is not None:
+        # For the processes of the jobs too; where the data is, is no part of a result.
+        os.environ[DATA_FOLDER] = str(parsed.data_dir.resolve())
     if parsed.what != "figures":
         if parsed.what == "all" and parsed.deviations.data is not None:
             raise UsageError(f"--data replaces the data of one table: name {', '.join(TABLES)}, not all")

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jsa.cli.arguments import RunArguments, parse
+from jsa.cli.arguments import RunArguments, at_least_one, parse
 from jsa.errors import UsageError
+from jsa.files import check_destination, replacing
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,13 @@ class SampleArguments(RunArguments):
 def run(arguments: Sequence[str]) -> None:
     """Draws as the arguments say."""
     parsed = parse(SampleArguments, "sample", arguments)
-    if parsed.count < 1:
-        raise UsageError(f"count is 1 or more, not {parsed.count}")
+    at_least_one("count", parsed.count)
     out = parsed.out or parsed.run / f"samples-{parsed.seed}.png"
     if out.suffix not in (".png", ".npz"):
         raise UsageError(f"{out} must end in .png for a picture or .npz for numbers")
+
+    if parsed.out is not None:
+        check_destination(parsed.out, "--out")
 
     import torch
 
@@ -41,8 +44,6 @@ def run(arguments: Sequence[str]) -> None:
         save_grid(out, means, opened.splits.image_shape, opened.splits.classes)
     else:
         import numpy as np
-
-        from jsa.files import replacing
 
         with torch.no_grad(), torch.random.fork_rng():
             torch.manual_seed(parsed.seed + 1)

@@ -31,7 +31,8 @@ class TrainArguments(TrainConfig):
     config: Path | None = None
     """The config.json of an earlier run: its options become the defaults."""
     resume: Path | None = None
-    """Continue the run of this folder with its own options; only --learning-rate and --non-finite may be others."""
+    """Continue the run of this folder with its own options; only --learning-rate and --non-finite may be others, and
+    --data-dir says where its data is now."""
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -60,11 +61,13 @@ def resume_arguments(arguments: Sequence[str]) -> argparse.Namespace | None:
     parser.add_argument("--resume", type=Path, metavar="RUN")
     parser.add_argument("--learning-rate", "--learning_rate", type=float)
     parser.add_argument("--non-finite", "--non_finite", choices=("stop", "skip"))
+    parser.add_argument("--data-dir", "--data_dir", type=Path)
     given, others = parser.parse_known_args(list(arguments))
     if others:
         raise UsageError(
             f"--resume continues a run with its own options, so {others[0]} cannot be given: only --learning-rate and "
-            "--non-finite may be others; for a new run with some of its options take --config"
+            "--non-finite may be others, and --data-dir says where its data is now; for a new run with some of its "
+            "options take --config"
         )
     return given
 
@@ -76,7 +79,7 @@ def _resume(given: argparse.Namespace) -> None:
 
     if finished(RunFolder.open(given.resume)) is not None:
         print(f"the run {given.resume} is finished")
-    _show(resume(given.resume, Changes(given.learning_rate, given.non_finite), StopRequest()))
+    _show(resume(given.resume, Changes(given.learning_rate, given.non_finite), StopRequest(), given.data_dir))
 
 
 def _show(outcome: Outcome) -> None:
@@ -85,6 +88,8 @@ def _show(outcome: Outcome) -> None:
     print(f"test NLL {scores.test}")
     if scores.test.warning is not None:
         print(f"note: {scores.test.warning}")
+    if outcome.still_learning:
+        print("note: the last epoch was the best one: more --epochs, or a higher --learning-rate, may lower the NLL")
     folder = outcome.folder.path
     print(f"run folder {folder}: samples.png, reconstructions.png, curves.png, best.safetensors, metrics.jsonl")
 

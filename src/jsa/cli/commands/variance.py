@@ -7,9 +7,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from jsa.cli.arguments import RunArguments, parse
+from jsa.cli.arguments import RunArguments, at_least_one, parse
 from jsa.errors import UsageError
+from jsa.files import check_destination, write_text
+
+if TYPE_CHECKING:
+    from jsa.assembly import OpenedRun
+    from jsa.estimators import Estimator
+    from jsa.evaluation.gradient_variance import GradientReport
+    from jsa.evaluation.score import LogVariance
+    from jsa.types import Batch
 
 
 @dataclass(frozen=True)
@@ -21,6 +30,9 @@ class VarianceArguments(RunArguments):
     options and what it learned, such as baselines; those that other methods learn are as they begin, and this is said.
     """
 
+    checkpoint: Literal["best", "last"] = "last"
+    """Which weights. Chains and baselines are always those of the last state of the run, so that with best the weights
+    are of another epoch than these, and this is said."""
     estimators: tuple[str, ...] = ("jsa", "jsa-rao-blackwell", "hybrid", "msc", "rws", "vimco", "rloo")
     """The methods to compare."""
     draws: int = 1000
@@ -28,99 +40,190 @@ class VarianceArguments(RunArguments):
     rows: int = 200
     """The batch: the first training rows."""
     particles: int | None = None
-    """Particles of each method that takes them; that of the run where not given."""
+    """Particles of each method that takes them. Where not given, those that the run was given; where it was given none
+    either, each method has its own default. The table tells them."""
     moves: int = 100
     """Metropolis moves that redraw a chain before each draw of its total variance."""
     reference_moves: int = 20_000
-    """Moves of the long chains that give the posterior's gradient, where it cannot be enumerated."""
+    """Moves of the long chains that give the posterior's gradient, where it cannot be enumerated. A twentieth of them
+    comes before the average."""
     equal_cost: bool = False
     """Compare at equal decoder evaluations: a method that costs twice as much counts with twice its variance."""
     snapshot: int | None = None
     """Weights and chains of the end of this epoch, of a run with --snapshot-every, in place of the checkpoint's."""
     json: Path | None = None
-    """Also write the figures to this file."""
+    """Also write the figures to this file; null where one does not exist, such as the logarithm of no variance."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("rows", "particles", "moves"):
+            at_least_one(name, getattr(self, name))
 
 
 def run(arguments: Sequence[str]) -> None:
     """Measures as the arguments say."""
     parsed = parse(VarianceArguments, "variance", arguments)
-    if parsed.rows < 1:
-        raise UsageError(f"rows is 1 or more, not {parsed.rows}")
+    if parsed.json is not None:
+        check_destination(parsed.json, "--json")
 
     import torch
 
-    from jsa.assembly import take_chains
     from jsa.estimators import PersistentEstimator
-    from jsa.estimators.build import build_estimator, option_names
-    from jsa.evaluation.gradient_variance import gradient_report, posterior_gradient
-    from jsa.files import write_text
-    from jsa.records import to_record
+    from jsa.estimators.build import estimator_class
+    from jsa.evaluation.gradient_variance import (
+        can_be_enumerated,
+        check_draws,
+        check_reference_moves,
+        gradient_report,
+        posterior_gradient,
+    )
+    from jsa.evaluation.score import figures_record
     from jsa.training.report import evaluation_progress
-    from jsa.training.state import load_estimator, load_model
 
-    option_sets = {name: option_names(name) for name in parsed.estimators}
+    check_draws(parsed.draws)
+    check_reference_moves(parsed.reference_moves)
+    for name in parsed.estimators:
+        estimator_class(name)
     opened = parsed.open()
-    state = opened.folder.state
-    if parsed.snapshot is not None:
-        state = opened.folder.snapshot(parsed.snapshot)
-        if not state.is_file():
-            kept = sorted(int(path.stem.removeprefix("epoch-")) for path in opened.folder.snapshots.glob("epoch-*"))
-            known = ", ".join(map(str, kept)) or "none: train with --snapshot-every"
-            raise UsageError(f"{parsed.run} has no snapshot of epoch {parsed.snapshot}: it has {known}")
-        load_model(state, opened.model)
+    state = _take_weights(parsed, opened)
     train = opened.splits.train
     batch = train.batch(torch.arange(min(parsed.rows, len(train))))
-    particles = parsed.particles or opened.config.method.particles
     torch.manual_seed(parsed.seed)
-    reference = None
-    reports = {}
-    untrained = []
-    for name in parsed.estimators:
-        of_the_run = name == opened.config.estimator
-        options = dict(opened.config.method.given) if of_the_run else {}
-        if particles and "particles" in option_sets[name]:
-            options["particles"] = particles
-        inputs = train.observed_width + train.context_width
-        estimator = build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=options)
-        if of_the_run and state.is_file():
-            load_estimator(state, estimator)
-        elif any(True for _ in estimator.parameters()):
-            untrained.append(name)
-        if isinstance(estimator, PersistentEstimator):
-            if reference is None:
-                reference = posterior_gradient(opened.model, batch, parsed.reference_moves)
-            take_chains(estimator.cache, opened, state, batch.index)
-        rounds = 2 if isinstance(estimator, PersistentEstimator) else 1
-        with evaluation_progress(rounds * parsed.draws, name) as progress:
-            reports[name] = gradient_report(
+    # What one of them refuses, it refuses before the work of the others.
+    methods = [_prepare(name, parsed, opened, state, batch) for name in dict.fromkeys(parsed.estimators)]
+    with_chains = any(isinstance(method.estimator, PersistentEstimator) for method in methods)
+    reference = posterior_gradient(opened.model, batch, parsed.reference_moves) if with_chains else None
+    _print_head()
+    figures = {}
+    for method in methods:
+        rounds = 2 if isinstance(method.estimator, PersistentEstimator) else 1
+        with evaluation_progress(rounds * parsed.draws, method.name) as progress:
+            report = gradient_report(
                 opened.model,
-                estimator,
+                method.estimator,
                 batch,
                 parsed.draws,
                 moves=parsed.moves,
                 reference=reference if rounds == 2 else None,
                 progress=progress,
             )
-    print("log of the summed variance, with an interval of 95 %, and log of the squared bias")
-    print(f"{'method':20} {'':6} {'given the state':24} {'total':24} {'bias':>8} {'evaluations':>12}")
-    for name, report in reports.items():
-        cost = math.log(report.decoder_evaluations) if parsed.equal_cost else 0.0
-        for group in ("theta", "phi"):
-            cells = [
-                f"{value.log_variance + cost:7.2f} [{value.low + cost:.2f}, {value.high + cost:.2f}]"
-                for value in (report.given_state[group], report.total[group])
-            ]
-            squared = report.squared_bias.get(group)
-            bias = "" if squared is None else f"{math.log(squared):.2f}" if squared > 0 else "below noise"
-            evaluations = f"{report.decoder_evaluations:.2f}" if group == "theta" else ""
-            label = name if group == "theta" else ""
-            print(f"{label:20} {group:6} {cells[0]:24} {cells[1]:24} {bias:>8} {evaluations:>12}")
-    if untrained:
+        _print_lines(method, report, equal_cost=parsed.equal_cost)
+        figures[method.name] = {"particles": method.particles, **figures_record(report)}
+    if reference is not None and not can_be_enumerated(opened.model):
+        print(f"the bias is against long chains of {parsed.reference_moves:,} moves, less their noise")
+    if untrained := [method.name for method in methods if method.untrained]:
         print(
             f"{', '.join(untrained)}: what this method learns beside the model, such as baselines, is untrained here; "
             "measure it at a run of its own"
         )
     if parsed.json is not None:
-        record = {"draws": parsed.draws, "rows": len(batch), "particles": particles, "seed": parsed.seed}
-        figures = {name: to_record(report) for name, report in reports.items()}
-        write_text(parsed.json, json.dumps({**record, "estimators": figures}, indent=2) + "\n")
+        record = {name: getattr(parsed, name) for name in ("draws", "checkpoint", "snapshot", "seed")}
+        record |= {"rows": len(batch), "estimators": figures}
+        write_text(parsed.json, json.dumps(record, indent=2, allow_nan=False) + "\n")
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method that can be measured.
+
+    Attributes:
+        untrained: Whether it learns something that this run does not know.
+    """
+
+    name: str
+    estimator: Estimator
+    untrained: bool
+
+    @property
+    def particles(self) -> int | None:
+        """How many it has; none for a method that takes none."""
+        return getattr(self.estimator, "particles", None)
+
+
+def _take_weights(parsed: VarianceArguments, opened: OpenedRun) -> Path:
+    """Gives the model the weights that were asked for, and says where the chains and baselines are."""
+    from jsa.tensors import load_tensors
+    from jsa.training.state import load_model
+
+    folder = opened.folder
+    if parsed.snapshot is not None:
+        snapshot = folder.snapshot(parsed.snapshot)
+        if not snapshot.is_file():
+            kept = sorted(int(path.stem.removeprefix("epoch-")) for path in folder.snapshots.glob("epoch-*"))
+            known = ", ".join(map(str, kept)) or "none: train with --snapshot-every"
+            raise UsageError(f"{parsed.run} has no snapshot of epoch {parsed.snapshot}: it has {known}")
+        load_model(snapshot, opened.model)
+        return snapshot
+    if folder.state.is_file() and parsed.checkpoint == "last":
+        # The chains know nothing of an average of the weights, and a run that goes on may be ahead of its last epoch.
+        load_model(folder.state, opened.model)
+    elif folder.state.is_file() and folder.last.is_file():
+        _, last = load_tensors(folder.last)
+        if last.get("epoch") != opened.notes.get("epoch"):
+            print(
+                f"note: the weights are those of epoch {opened.notes.get('epoch')}, chains and baselines those of "
+                f"epoch {last.get('epoch')}: with --checkpoint last all are of one moment"
+            )
+    return folder.state
+
+
+def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Path, batch: Batch) -> _Method:
+    """Builds a method with all that the run knows of it, and lets it make one estimate of two rows, thrown away."""
+    import torch
+
+    from jsa.assembly import take_chains
+    from jsa.estimators import PersistentEstimator
+    from jsa.estimators.build import build_estimator, option_names
+    from jsa.modes import in_evaluation_mode
+    from jsa.training.state import load_estimator
+
+    train, method = opened.splits.train, opened.config.method
+    of_the_run = name == opened.config.estimator
+    options = dict(method.given) if of_the_run else {}
+    particles = parsed.particles or method.particles
+    if particles and "particles" in option_names(name):
+        options["particles"] = particles
+    inputs = train.observed_width + train.context_width
+    estimator = build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=options)
+    trained = of_the_run and state.is_file()
+    if trained:
+        load_estimator(state, estimator)
+    if isinstance(estimator, PersistentEstimator):
+        take_chains(estimator.cache, opened, state, batch.index)
+    with in_evaluation_mode(estimator), torch.random.fork_rng():
+        estimator(opened.model, batch.take(torch.arange(min(2, len(batch)))))
+    return _Method(name, estimator, not trained and any(True for _ in estimator.parameters()))
+
+
+def _print_head() -> None:
+    print("log of the summed variance, with an interval of 95 %, and log of the squared bias")
+    _print_line("method", "particles", "", "given the state", "total", "bias", "evaluations")
+
+
+def _print_lines(method: _Method, report: GradientReport, *, equal_cost: bool) -> None:
+    """Prints the figures of a method as soon as they are known."""
+    cost = math.log(report.decoder_evaluations) if equal_cost else 0.0
+    particles = "" if method.particles is None else str(method.particles)
+    for group, name in (("theta", method.name), ("phi", "")):
+        squared = report.squared_bias.get(group)
+        _print_line(
+            name,
+            particles if name else "",
+            group,
+            _text(report.given_state[group], cost),
+            _text(report.total[group], cost),
+            "" if squared is None else f"{math.log(squared):.2f}" if squared > 0 else "below noise",
+            f"{report.decoder_evaluations:.2f}" if name else "",
+        )
+
+
+def _print_line(*cells: str) -> None:
+    method, particles, group, given_state, total, bias, evaluations = cells
+    line = f"{method:20} {particles:>9} {group:6} {given_state:24} {total:24} {bias:>11} {evaluations:>12}"
+    print(line.rstrip(), flush=True)
+
+
+def _text(value: LogVariance, cost: float) -> str:
+    if value.log_variance == -math.inf:
+        return "no variance"
+    return f"{value.log_variance + cost:7.2f} [{value.low + cost:.2f}, {value.high + cost:.2f}]"

@@ -109,8 +109,10 @@ class Chart {
   frame(svg, width, lines, view, axis) {
     const falling = view.falling && this.state.range === "best";
     const xs = lines.flatMap((line) => [line.points[0].x, line.points.at(-1).x]);
-    const left = Math.min(...xs) > 0.2 * Math.max(...xs) ? Math.min(...xs) : 0;
-    const right = Math.max(...xs) > left ? Math.max(...xs) : left + 1;
+    let left = Math.min(...xs) > 0.2 * Math.max(...xs) ? Math.min(...xs) : 0;
+    let right = Math.max(...xs);
+    // A single place stands in the middle.
+    if (right <= left) [left, right] = [left - (left / 2 || 1), left + (left / 2 || 1)];
     let low = Infinity;
     let high = -Infinity;
     for (const line of lines) {
@@ -121,8 +123,9 @@ class Chart {
     }
     if (falling) high = Math.min(high, bestRegion(lines)[1]);
     const log = this.state.range === "log" && view.falling && low > 0;
-    const room = high > low ? (high - low) * 0.06 : Math.abs(high) * 0.05 || 1;
-    [low, high] = log ? [low / 1.03, high * 1.03] : [low - room, high + (falling ? 0 : room)];
+    const single = high <= low;
+    const room = single ? Math.abs(high) * 0.05 || 1 : (high - low) * 0.06;
+    [low, high] = log ? [low / 1.03, high * 1.03] : [low - room, high + (falling && !single ? 0 : room)];
     const scale = log ? Math.log : (value) => value;
     const inner = width - MARGIN.left - MARGIN.right;
     const depth = HEIGHT - MARGIN.top - MARGIN.bottom;
