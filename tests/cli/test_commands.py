@@ -150,6 +150,15 @@ def test_every_kind_of_model_trains_samples_and_encodes(tmp_path: Path, flags: l
     assert main(["train", "--data", str(table), *flags, *common, "--out", str(out)]) == 0
     assert main(["sample", str(out), "--count", "3"]) == 0
     assert main(["sample", str(out), "--count", "3", "--out", str(tmp_path / "s.npz")]) == 0
+    observed = 6 if "structured" in flags else 12
+    with np.load(tmp_path / "s.npz") as drawn:
+        assert drawn["x"].shape == (3, observed)
+        assert drawn["x"].max() < classes
+        assert drawn["mean"].shape == (3, observed * (1 if classes == 2 else classes))
+        assert ("context" in drawn) == ("structured" in flags)
+        if "context" in drawn:
+            assert drawn["context"].shape == (3, 6)
+            assert drawn["context"].max() == classes - 1
     assert main(["encode", str(out)]) == 0
     assert main(["evaluate", str(out), "--samples", "10", "--checkpoint", "last", "--split", "valid"]) == 0
 

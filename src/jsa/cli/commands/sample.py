@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jsa.cli.arguments import RunArguments, at_least_one, parse
 from jsa.errors import UsageError
 from jsa.files import check_destination, replacing
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from jsa.assembly import Model
 
 
 @dataclass(frozen=True)
@@ -16,8 +22,8 @@ class SampleArguments(RunArguments):
     """Draw from a trained model: h from its prior, then the mean of p(x | h)."""
 
     out: Path | None = None
-    """A .png picture, or a .npz file with the latent states, the means and binary or class draws; samples-SEED.png in
-    the run folder where not given."""
+    """A .png picture, or a .npz file with latent states h, the mean of p(x | h), a draw x from it and, for conditional
+    models, the context, classes as their numbers; samples-SEED.png in the run folder where not given."""
     count: int = 100
     """How many samples. A conditional model draws one for each of the first validation rows."""
 
@@ -33,8 +39,6 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.out is not None:
         check_destination(parsed.out, "--out")
 
-    import torch
-
     from jsa.pictures import contexts_of, sample_rows, save_grid
 
     opened = parsed.open()
@@ -43,11 +47,32 @@ def run(arguments: Sequence[str]) -> None:
     if out.suffix == ".png":
         save_grid(out, means, opened.splits.image_shape, opened.splits.classes)
     else:
-        import numpy as np
-
-        with torch.no_grad(), torch.random.fork_rng():
-            torch.manual_seed(parsed.seed + 1)
-            draws = opened.model.observation(h, contexts).sample()
-        with replacing(out) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, h=h.numpy(), mean=means.numpy(), x=draws.numpy().astype(np.uint8))
+        _save_numbers(out, opened.model, h, contexts, parsed.seed)
     print(f"{len(means)} samples in {out}")
+
+
+def _save_numbers(out: Path, model: Model, h: Tensor, contexts: Tensor | None, seed: int) -> None:
+    """Writes states, means of what is observed, draws from it and contexts, as ``jsa encode`` writes them."""
+    import numpy as np
+    import torch
+
+    from jsa.encoding import compact
+    from jsa.latent import LatentSpace, Layer
+
+    with torch.no_grad(), torch.random.fork_rng():
+        torch.manual_seed(seed + 1)
+        observed = model.observation(h, contexts)
+        draws = observed.sample()
+    layer = observed.layer
+    arrays = {
+        "h": compact(model.latent, h),
+        "mean": observed.mean.detach(),
+        "x": compact(LatentSpace.of(layer), draws),
+    }
+    if contexts is not None:
+        width = layer.width // layer.variables
+        given = Layer(layer.kind, contexts.shape[-1] // width, layer.classes)
+        arrays["context"] = compact(LatentSpace.of(given), contexts)
+    with replacing(out) as temporary, temporary.open("wb") as file:
+        numbers: dict[str, Any] = {name: values.numpy() for name, values in arrays.items()}
+        np.savez_compressed(file, **numbers)
