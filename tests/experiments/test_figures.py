@@ -88,6 +88,16 @@ def test_a_method_far_above_is_named_and_leaves_the_others_their_room(
         assert [text.get_text() for text in axis.texts] == [f"above: {'REINFORCE' if bad == 'reinforce' else 'REBAR'}"]
 
 
+def test_the_switch_is_marked_against_epochs_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = drawn([result(chains=True), result("rws")], tmp_path, monkeypatch)
+    places = [
+        [line.get_xdata()[0] for line in axis.lines if list(line.get_xdata()) == [line.get_xdata()[0]] * 2]
+        for axis in figure.axes
+    ]
+    before = max((point for point in result(chains=True).curve if point.stage == 1), key=lambda point: point.epoch)
+    assert places == [[600], [pytest.approx(before.processor_seconds / 3600)]]
+
+
 def test_a_figure_counts_the_seeds_of_its_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = [*(result(seed=seed) for seed in range(3)), result("rws"), result(column="nonlinear")]
     title = drawn(results, tmp_path, monkeypatch).get_suptitle()

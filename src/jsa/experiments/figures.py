@@ -122,6 +122,7 @@ def _likelihoods(compared: ComparedTable, column: Column, methods: Sequence[tupl
         if above:
             axis.text(1, 1, f"above: {', '.join(above)}", transform=axis.transAxes, ha="right", va="bottom", fontsize=6)
     _mark_switch(axes[0], methods)
+    _mark_switches(axes[1], methods, places[1][1])
     note = "solid: training rows, dashed: test rows"
     name = column.label if len(compared.columns) > 1 else "Categorical"
     _finish(figure, axes, f"{name}, {_budget(compared, methods)}", note)
@@ -185,6 +186,18 @@ def _mark_switch(axis: Axes, methods: Sequence[tuple[Method, Sequence[Result]]])
                     run.config.switch_epoch, color="0.6", linestyle=":", linewidth=0.8, label="stage II begins"
                 )
                 return
+
+
+def _mark_switches(
+    axis: Axes, methods: Sequence[tuple[Method, Sequence[Result]]], place: Callable[[Point], float]
+) -> None:
+    """A line for each method with chains, in its colour: in time, each begins stage II somewhere else."""
+    for method, runs in methods:
+        last = [max((place(point) for point in run.curve if point.stage == 1), default=None) for run in runs]
+        found = [where for where in last if where is not None]
+        if found and any(point.stage == 2 for run in runs for point in run.curve):
+            colour = COLOURS[STYLES[method.name].colour]
+            axis.axvline(sum(found) / len(found), color=colour, linestyle=":", linewidth=0.8)
 
 
 def _finish(figure: Figure, axes: Sequence[Axes], title: str, note: str) -> None:
