@@ -5,7 +5,7 @@ Nothing here needs torch. The field names are unique across the groups because t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -191,6 +191,11 @@ class TrainConfig:
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name.replace('_', '-')} is 1 or more, not {getattr(self, name)}")
+
+    @property
+    def anywhere(self) -> TrainConfig:
+        """The same run, wherever its data is."""
+        return replace(self, dataset=replace(self.dataset, data_dir=None))
 
     @property
     def switch_epoch(self) -> int:

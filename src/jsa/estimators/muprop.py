@@ -49,7 +49,7 @@ class MuProp(Estimator):
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Draws, and expands the objective about the mean of each layer."""
         posterior = relaxable_posterior(model, batch, "MuProp")
-        h = posterior.sample((self.particles,)).detach()
+        h = posterior.sample((self.particles,))
         joint = log_joint(model, batch, h)
         slices = posterior.latent.slices
         layers = [discrete(posterior.conditional(i, h[..., : where.start])) for i, where in enumerate(slices)]

@@ -130,7 +130,7 @@ class Job:
 
     def made_with(self, config: TrainConfig) -> bool:
         """Whether a run with this configuration is one of this job, wherever its data was."""
-        return replace(config, dataset=replace(config.dataset, data_dir=None)) == self.config
+        return config.anywhere == self.config
 
     @property
     def group(self) -> Path:

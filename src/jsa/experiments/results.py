@@ -99,8 +99,7 @@ class Result:
 
 def write_result(result: Result, path: Path) -> None:
     """Writes a result whole or not at all. Where the data was on this machine is nobody's business."""
-    config = replace(result.config, dataset=replace(result.config.dataset, data_dir=None))
-    text = _text({"format": FORMAT, **to_record(replace(result, config=config))})
+    text = _text({"format": FORMAT, **to_record(replace(result, config=result.config.anywhere))})
     # One file that cannot be read would keep all others out of tables and figures.
     _result(json.loads(text), path)
     path.parent.mkdir(parents=True, exist_ok=True)

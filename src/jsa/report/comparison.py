@@ -50,7 +50,7 @@ def _cells(entry: Entry, number: int) -> list[Markup]:
         element("th", element("a", entry.label, href=f"#run-{number}"), scope="row"),
         element("td", entry.group, class_="text"),
         *_test_cells(entry.test, entry.unfinished),
-        _valid_cell(entry),
+        _number(decimal(entry.valid_nll), entry.valid_nll, _samples(entry.valid_samples)),
         _number(ABSENT if entry.best_epoch is None else str(entry.best_epoch), entry.best_epoch),
         _number(lasting(entry.processor_seconds), entry.processor_seconds),
         _number(lasting(entry.training_seconds), entry.training_seconds),
@@ -61,10 +61,8 @@ def _cells(entry: Entry, number: int) -> list[Markup]:
     ]
 
 
-def _valid_cell(entry: Entry) -> Markup:
-    title = None if entry.valid_samples is None else f"{entry.valid_samples:,} samples a row"
-    value = None if entry.valid_nll is None else str(entry.valid_nll)
-    return element("td", decimal(entry.valid_nll), title=title, data_value=value)
+def _samples(count: int | None) -> str | None:
+    return None if count is None else f"{count:,} samples a row"
 
 
 def _test_cells(test: Likelihood | None, unfinished: str | None) -> list[Markup]:
@@ -79,9 +77,10 @@ def _test_cells(test: Likelihood | None, unfinished: str | None) -> list[Markup]
     ]
 
 
-def _number(text: str = ABSENT, value: float | None = None) -> Markup:
+def _number(text: str = ABSENT, value: float | None = None, title: str | None = None) -> Markup:
     # What is no number has no place in the order, and comes last.
-    return element("td", text, data_value=None if value is None or not math.isfinite(value) else str(value))
+    place = None if value is None or not math.isfinite(value) else str(value)
+    return element("td", text, title=title, data_value=place)
 
 
 def _commit(commit: str | None) -> list[str]:
