@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -13,7 +14,7 @@ from jsa.cache import ChainCache
 from jsa.configuration import TrainConfig
 from jsa.data import Dataset, Splits, load
 from jsa.data.loading import exists, is_table
-from jsa.data.table import read_table
+from jsa.data.shape import RowShape
 from jsa.errors import DataError, UsageError
 from jsa.estimators import Estimator
 from jsa.estimators.build import build_estimator
@@ -31,13 +32,28 @@ Model = BeliefNetwork | StructuredPrediction
 
 @dataclass(frozen=True)
 class OpenedRun:
-    """A run as it is found in its folder."""
+    """A run as it is found in its folder.
+
+    Attributes:
+        folder: The run folder.
+        config: The configuration of the run.
+        model: The model with the weights of a checkpoint.
+        notes: What was remembered beside these weights.
+        shape: What a row of its data is made of.
+        read_splits: Reads its data, once.
+    """
 
     folder: RunFolder
     config: TrainConfig
     model: Model
-    splits: Splits
     notes: dict[str, object]
+    shape: RowShape
+    read_splits: Callable[[], Splits]
+
+    @property
+    def splits(self) -> Splits:
+        """Its data, read when it is first asked for: a model can be sampled from where its data is not."""
+        return self.read_splits()
 
 
 def load_splits(config: TrainConfig) -> Splits:
@@ -86,19 +102,12 @@ def _other_rows(config: TrainConfig, part: str) -> str:
     return f"{file or config.data} does not hold the {rows} rows that the run had"
 
 
-def load_rows(path: Path, splits: Splits) -> Dataset:
-    """All rows of another table, which has the columns and classes of these splits, in their order."""
-    context = splits.train.context_columns
-    rows = read_table(path.expanduser(), context + splits.train.observed_columns, splits.classes)
-    return rows.split_context(context) if context else rows
-
-
-def make_model(config: TrainConfig, splits: Splits) -> Model:
+def make_model(config: TrainConfig, shape: RowShape) -> Model:
     """The model of a run, initialised from its seed."""
-    columns, classes = splits.train.observed_columns, splits.classes
+    columns, classes = shape.observed_columns, shape.classes
     observed = Layer("bernoulli", columns) if classes == 2 else Layer("categorical", columns, classes)
     torch.manual_seed(config.seed)
-    return build_model(config.network, observed, splits.train.context_width)
+    return build_model(config.network, observed, shape.context_width)
 
 
 def make_estimator(config: TrainConfig, model: Model, rows: Dataset, folder: RunFolder) -> Estimator:
@@ -115,7 +124,7 @@ def make_estimator(config: TrainConfig, model: Model, rows: Dataset, folder: Run
 
 
 def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None) -> OpenedRun:
-    """The model of a run with its best or last weights, and its data.
+    """A run, with the best or last weights of its model.
 
     Args:
         path: The run folder.
@@ -126,10 +135,12 @@ def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None)
         raise UsageError(f"the checkpoint is best or last, not '{checkpoint}'")
     folder = RunFolder.open(path)
     config = folder.read_config()
-    splits = load_splits_again(config, folder, data_dir)
-    model = make_model(config, splits)
+    read_splits = cache(partial(load_splits_again, config, folder, data_dir))
+    known = DataIdentity.read(folder.path)
+    shape = read_splits().row_shape if known is None or known.shape is None else known.shape
+    model = make_model(config, shape)
     notes = load_weights(model, folder.best if checkpoint == "best" else folder.last)
-    return OpenedRun(folder, config, model.eval(), splits, notes)
+    return OpenedRun(folder, config, model.eval(), notes, shape, read_splits)
 
 
 def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor) -> None:

@@ -162,6 +162,8 @@ def _value(hint: Any, value: object, where: str, complete: bool) -> Any:
     if origin is tuple:
         if not isinstance(value, list):
             raise UsageError(f"{where} must be a list, not {reprlib.repr(value)}")
+        if arguments[-1] is not Ellipsis and len(value) != len(arguments):
+            raise UsageError(f"{where} must be a list of {len(arguments)}, not {reprlib.repr(value)}")
         return tuple(_value(arguments[0], item, where, complete) for item in value)
     if hint in (str, Path) and isinstance(value, str):
         return hint(_plain(value, where))

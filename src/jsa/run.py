@@ -126,7 +126,7 @@ def _check_method(config: TrainConfig) -> None:
 def _make_model(config: TrainConfig, splits: Splits) -> Model:
     """The model, when data and method were found to fit."""
     check_rows_stay(config, estimator_class(config.estimator), splits.train.rows_change)
-    return make_model(config, splits)
+    return make_model(config, splits.row_shape)
 
 
 def _to_the_end(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import torch
 from jsa.assembly import open_run
 from jsa.cli import main
 from jsa.data import DynamicBinarisation, IndexedDataset, Splits, loading
+from jsa.data.shape import RowShape
 from small_runs import patterned
 from torture.kills import differences
 
@@ -80,7 +82,7 @@ def refused(command: str, capsys: pytest.CaptureFixture[str], *flags: str) -> st
 # The table changed since the training
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS.keys() - {"sample"})
 @pytest.mark.parametrize(
     "values", [spelled(200, start=7), spelled(200)[:, :9], spelled(180)], ids=["rows", "columns", "fewer"]
 )
@@ -217,8 +219,8 @@ def codes(*flags: str) -> dict[str, np.ndarray]:
 def means_of(values: np.ndarray) -> np.ndarray:
     """What the inference model of the run says about rows."""
     opened = open_run(Path("run"))
-    rows = IndexedDataset(torch.from_numpy(values.astype(np.uint8)), classes=opened.splits.classes)
-    if context := opened.splits.train.context_columns:
+    rows = IndexedDataset(torch.from_numpy(values.astype(np.uint8)), classes=opened.shape.classes)
+    if context := opened.shape.context_columns:
         rows = rows.split_context(context)
     return opened.model.posterior(rows.batch(torch.arange(len(rows)))).first.mean.detach().numpy()
 
@@ -293,6 +295,56 @@ def test_what_cannot_be_encoded_is_said(
     assert main(["encode", "run", *flags]) == code
     assert sentence in capsys.readouterr().err
     assert not list(run.glob("codes-*"))
+
+
+# A run without its data
+
+
+def test_a_model_is_sampled_from_without_its_data(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def drawn(*flags: str) -> list[np.ndarray]:
+        assert main(["sample", "run", "--count", "3", "--out", "drawn.npz", *flags]) == 0
+        with np.load("drawn.npz") as file:
+            return [file["h"], file["x"]]
+
+    with_data = drawn()
+    Path("d/t.csv").unlink()
+    assert all(np.array_equal(*pair) for pair in zip(drawn(), with_data, strict=True))
+    assert main(["evaluate", "run"]) == 1
+    assert "there is no table" in capsys.readouterr().err
+
+
+def test_a_conditional_model_takes_the_contexts_of_its_samples_from_the_data(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "--data", "d/t.csv", *SIZES, "--model", "structured", "--hidden", "4", "--out", "run"]) == 0
+    Path("d/t.csv").unlink()
+    assert main(["sample", "run", "--count", "3"]) == 1
+    assert "there is no table" in capsys.readouterr().err
+
+
+def test_rows_of_another_table_are_evaluated_and_encoded_without_its_data(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = open_run(run).splits.train
+    save(Path("same.csv"), train.rows.numpy())
+    assert main(["evaluate", "run", "--split", "train", "--exact"]) == 0
+    expected = capsys.readouterr().out.removeprefix("train ")
+    Path("d/t.csv").unlink()
+    assert main(["evaluate", "run", "--data", "same.csv", "--exact", "--json", "figures.json"]) == 0
+    assert capsys.readouterr().out == f"same.csv {expected}"
+    assert json.loads(Path("figures.json").read_text())["data"] == "same.csv"
+    assert codes("--data", "same.csv")["mean"] == pytest.approx(means_of(train.rows.numpy()), abs=1e-6)
+    assert main(["evaluate", "run", "--data", "same.csv", "--split", "valid"]) == 2
+    assert "--data evaluates the rows of same.csv: leave out --split" in capsys.readouterr().err
+
+
+def test_a_run_whose_data_was_described_less_is_opened_with_its_data(run: Path) -> None:
+    record = json.loads((run / "data.json").read_text())
+    del record["shape"]
+    (run / "data.json").write_text(json.dumps(record))
+    assert open_run(run).shape == open_run(run).splits.row_shape == RowShape(12, 0, 2, None)
+    save(Path("d/t.csv"), spelled(200, start=7))
+    assert main(["sample", "run", "--count", "3"]) == 1
 
 
 # Another working folder

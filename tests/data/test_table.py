@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from jsa.data import Splits, load
+from jsa.data.shape import RowShape
 from jsa.data.table import read_table
 from jsa.errors import DataError, UsageError
 
@@ -229,12 +230,14 @@ def test_row_numbers_of_tables_of_their_own_count_from_0(tmp_path):
 
 def test_all_rows_of_another_table(tmp_path):
     path = Path(saved(tmp_path / "other.csv", np.array([[0, 2], [1, 0], [2, 1]])))
-    rows = read_table(path, columns=2, classes=5)
-    assert (rows.rows.tolist(), rows.classes) == ([[0, 2], [1, 0], [2, 1]], 5)
+    rows = read_table(path, RowShape(2, 0, 5, None))
+    assert (rows.rows.tolist(), rows.classes, rows.context) == ([[0, 2], [1, 0], [2, 1]], 5, None)
+    halves = read_table(path, RowShape(1, 1, 5, None))
+    assert (halves.context.tolist(), halves.rows.tolist()) == ([[0], [1], [2]], [[2], [0], [1]])
     with pytest.raises(DataError, match=r"other\.csv must have as many columns as the data of the run: 3, not 2"):
-        read_table(path, columns=3, classes=5)
+        read_table(path, RowShape(2, 1, 5, None))
     with pytest.raises(DataError, match=r"row 1, column 2 \(counted from 1\) holds 2, but 2 classes go up to 1"):
-        read_table(path, columns=2, classes=2)
+        read_table(path, RowShape(2, 0, 2, None))
 
 
 def test_odd_values_are_remarked_upon_unless_the_classes_are_given(tmp_path):

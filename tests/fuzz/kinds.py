@@ -19,6 +19,7 @@ from jsa.data.fashion import fashion_mnist
 from jsa.data.mnist import unpack_archive
 from jsa.data.published import PublishedAmat, PublishedFile, PublishedPictures
 from jsa.data.salakhutdinov import PACKED_NAME, read_amat, read_packed
+from jsa.data.shape import RowShape
 from jsa.data.splits import Splits
 from jsa.data.table import TableOptions, table_splits
 from jsa.experiments.results import read_result, write_result
@@ -206,7 +207,7 @@ def make_provenance(folder: Path) -> None:
 
 def make_data_identity(folder: Path) -> None:
     parts = [RowsIdentity(rows, hashlib.sha256(bytes(rows)).hexdigest()) for rows in (160, 20, 10)]
-    DataIdentity(Path("/home/somebody"), *parts).write(folder)
+    DataIdentity(Path("/home/somebody"), *parts, RowShape(392, 392, 2, (28, 28))).write(folder)
 
 
 # Published data

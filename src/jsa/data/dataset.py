@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float32, Int64, UInt8
 from torch import Tensor
 
+from jsa.data.shape import check_classes, encoded_width
 from jsa.errors import UsageError
 from jsa.types import Batch
 
@@ -91,8 +92,7 @@ class IndexedDataset:
         context: UInt8[Tensor, "rows context"] | None = None,
         labels: UInt8[Tensor, " rows"] | None = None,
     ) -> None:
-        if not 2 <= classes <= 256:
-            raise UsageError(f"classes is {classes}: a variable takes between 2 and 256 values")
+        check_classes(classes)
         _check_values("rows", rows, classes)
         if context is not None:
             _check_values("context", context, classes)
@@ -153,15 +153,6 @@ class IndexedDataset:
 
     def start_epoch(self, epoch: int) -> None:
         """Nothing: these rows are the same in every epoch."""
-
-
-def encoded_width(columns: int, classes: int) -> int:
-    """The width of so many variables in a batch: themselves if binary, else one-hot.
-
-    >>> encoded_width(10, 2), encoded_width(10, 3)
-    (10, 30)
-    """
-    return columns if classes == 2 else columns * classes
 
 
 def check_context_columns(columns: int, observed: int, context: int) -> None:

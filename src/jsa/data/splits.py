@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from jsa.data.dataset import Dataset
+from jsa.data.shape import RowShape
 from jsa.errors import UsageError
 
 PARTS = ("train", "valid", "test")
@@ -53,6 +54,11 @@ class Splits:
     def parts(self) -> dict[str, Dataset]:
         """The three parts by their names."""
         return {"train": self.train, "valid": self.valid, "test": self.test}
+
+    @property
+    def row_shape(self) -> RowShape:
+        """What the rows of all three are made of."""
+        return RowShape(self.train.observed_columns, self.train.context_columns, self.classes, self.image_shape)
 
     @property
     def of_one_table(self) -> bool:

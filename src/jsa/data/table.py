@@ -13,6 +13,7 @@ from jsa.data.arrays import read_npy, read_npz
 from jsa.data.dataset import IndexedDataset
 from jsa.data.delimited import read_csv
 from jsa.data.remarks import remarks
+from jsa.data.shape import RowShape, check_classes
 from jsa.data.splits import PARTS, Splits
 from jsa.data.streams import permutation
 from jsa.data.values import as_bytes, place
@@ -86,19 +87,21 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
     )
 
 
-def read_table(path: Path, columns: int, classes: int) -> IndexedDataset:
-    """All rows of another table of the same columns and classes, in their order.
+def read_table(path: Path, shape: RowShape) -> IndexedDataset:
+    """All rows of another table, in their order.
 
     Args:
         path: The table: one array, or text.
-        columns: How many columns it must have.
-        classes: The number of values of a variable.
+        shape: What its rows must be made of.
     """
-    table = _read_single(path)
+    table = _read_single(path.expanduser())
     found = table.values.shape[1]
-    if found != columns:
-        raise DataError(f"{table.source} must have as many columns as the data of the run: {columns}, not {found}")
-    return IndexedDataset(torch.from_numpy(table.values), classes=_classes([table], classes))
+    if found != shape.columns:
+        raise DataError(
+            f"{table.source} must have as many columns as the data of the run: {shape.columns}, not {found}"
+        )
+    rows = IndexedDataset(torch.from_numpy(table.values), classes=_classes([table], shape.classes))
+    return rows.split_context(shape.context_columns) if shape.context_columns else rows
 
 
 def _read_parts(path: Path) -> dict[str, Table]:
@@ -145,8 +148,7 @@ def _classes(tables: list[Table], given: int | None) -> int:
     highest = max(int(table.values.max()) for table in tables)
     if given is None:
         return max(2, highest + 1)
-    if not 2 <= given <= 256:
-        raise UsageError(f"classes is {given}: a variable takes between 2 and 256 values")
+    check_classes(given)
     for table in tables:
         if int(table.values.max()) >= given:
             row, column = np.argwhere(table.values >= given)[0].tolist()

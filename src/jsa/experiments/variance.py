@@ -38,7 +38,7 @@ def variances_along(folder: RunFolder, stop: StopRequest, draws: int) -> tuple[V
         return tuple(known[epoch] for epoch in epochs)
     prepare_machine(config)
     splits = load_splits(config)
-    model = make_model(config, splits)
+    model = make_model(config, splits.row_shape)
     estimator = make_estimator(config, model, splits.train, folder)
     learner = Learner(model, estimator)
     batch = splits.train.batch(torch.arange(min(ROWS, len(splits.train))))

@@ -108,7 +108,7 @@ def _draw(folder: RunFolder, path: Path) -> None:
     opened = open_run(folder.path)
     contexts = contexts_of(opened.splits.valid, SAMPLES_SHOWN)
     _, samples = sample_rows(opened.model, SAMPLES_SHOWN, opened.config.seed, contexts)
-    save_grid(path, samples, opened.splits.image_shape, opened.splits.classes, scale=1)
+    save_grid(path, samples, opened.shape.image_shape, opened.shape.classes, scale=1)
 
 
 def _end_with_input() -> None:

@@ -12,6 +12,7 @@ import torch
 
 from jsa.configuration import TrainConfig
 from jsa.data import Dataset, Splits
+from jsa.data.shape import RowShape
 from jsa.errors import CheckpointError
 from jsa.files import write_text
 from jsa.records import read_record, to_record
@@ -42,17 +43,20 @@ class DataIdentity:
         train: What is learned from.
         valid: What finds the best epoch.
         test: What is reported.
+        shape: What the rows are made of; runs of earlier versions do not say it.
     """
 
     started_in: Path
     train: RowsIdentity
     valid: RowsIdentity
     test: RowsIdentity
+    shape: RowShape | None = None
 
     @classmethod
     def of(cls, splits: Splits, started_in: Path) -> DataIdentity:
         """That of these rows."""
-        return cls(started_in, **{name: rows_identity(rows) for name, rows in splits.parts.items()})
+        parts = {name: rows_identity(rows) for name, rows in splits.parts.items()}
+        return cls(started_in, **parts, shape=splits.row_shape)
 
     def changed(self, splits: Splits) -> str | None:
         """The first part whose rows are others here; none where all are the same."""
@@ -67,7 +71,7 @@ class DataIdentity:
     def read(cls, folder: Path) -> DataIdentity | None:
         """That of a run folder; runs of earlier versions have none."""
         path = folder / DATA_FILE
-        return read_record(cls, path, complete=True) if path.is_file() else None
+        return read_record(cls, path) if path.is_file() else None
 
 
 def rows_identity(rows: Dataset) -> RowsIdentity:

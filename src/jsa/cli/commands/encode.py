@@ -37,8 +37,8 @@ def run(arguments: Sequence[str]) -> None:
 
     import numpy as np
 
-    from jsa.assembly import load_rows
     from jsa.data.splits import PARTS
+    from jsa.data.table import read_table
     from jsa.encoding import encode, encode_splits
 
     opened = parsed.open()
@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> None:
         parts = PARTS if parsed.split == "all" else (parsed.split,)
         codes = encode_splits(opened.model, opened.splits, parts, parsed.seed)
     else:
-        codes = encode(opened.model, load_rows(parsed.data, opened.splits), parsed.seed)
+        codes = encode(opened.model, read_table(parsed.data, opened.shape), parsed.seed)
     arrays: dict[str, Any] = {"h": codes.states, "mean": codes.means, "rows": codes.rows}
     if codes.labels is not None:
         arrays["labels"] = codes.labels

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from jsa.cli.arguments import RunArguments, at_least_one, parse
+from jsa.errors import UsageError
 from jsa.files import check_destination, write_text
 
 
@@ -17,7 +18,9 @@ class EvaluateArguments(RunArguments):
     """The negative log-likelihood of a trained model, with its errors."""
 
     split: Literal["train", "valid", "test"] = "test"
-    """Which rows."""
+    """Which rows of the run's data."""
+    data: Path | None = None
+    """Evaluate the rows of this table instead; it has the columns of the run's data."""
     samples: int = 1000
     """Importance samples a row."""
     exact: bool = False
@@ -33,6 +36,8 @@ class EvaluateArguments(RunArguments):
         super().__post_init__()
         for name in ("samples", "rows"):
             at_least_one(name, getattr(self, name))
+        if self.data is not None and self.split != "test":
+            raise UsageError(f"--data evaluates the rows of {self.data}: leave out --split")
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -42,6 +47,7 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.json is not None:
         check_destination(parsed.json, "--json")
 
+    from jsa.data.table import read_table
     from jsa.evaluation.likelihood import check_bounds, exact_likelihood, likelihood, multi_sample_bounds
     from jsa.evaluation.rows import FirstRows
     from jsa.evaluation.score import figures_record
@@ -50,16 +56,18 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.bounds:
         check_bounds(parsed.bounds, parsed.samples)
     opened = parsed.open()
-    rows = FirstRows(getattr(opened.splits, parsed.split), parsed.rows)
-    with evaluation_progress(len(rows), parsed.split) as progress:
+    dataset = opened.splits.parts[parsed.split] if parsed.data is None else read_table(parsed.data, opened.shape)
+    kind, part = ("split", parsed.split) if parsed.data is None else ("data", str(parsed.data))
+    rows = FirstRows(dataset, parsed.rows)
+    with evaluation_progress(len(rows), part) as progress:
         if parsed.exact:
             result = exact_likelihood(opened.model, rows, progress=progress)
         else:
             result = likelihood(opened.model, rows, parsed.samples, seed=parsed.seed, progress=progress)
-    print(f"{parsed.split} NLL {result}")
+    print(f"{part} NLL {result}")
     if result.warning is not None:
         print(f"note: {result.warning}")
-    record = {"split": parsed.split, "checkpoint": parsed.checkpoint, **figures_record(result)}
+    record = {kind: part, "checkpoint": parsed.checkpoint, **figures_record(result)}
     if parsed.bounds:
         with evaluation_progress(len(rows), "bounds") as progress:
             bounds = multi_sample_bounds(

@@ -42,10 +42,10 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.pictures import contexts_of, sample_rows, save_grid
 
     opened = parsed.open()
-    contexts = contexts_of(opened.splits.valid, parsed.count)
+    contexts = contexts_of(opened.splits.valid, parsed.count) if opened.shape.context_columns else None
     h, means = sample_rows(opened.model, parsed.count, parsed.seed, contexts)
     if out.suffix == ".png":
-        save_grid(out, means, opened.splits.image_shape, opened.splits.classes)
+        save_grid(out, means, opened.shape.image_shape, opened.shape.classes)
     else:
         _save_numbers(out, opened.model, h, contexts, parsed.seed)
     print(f"{len(means)} samples in {out}")
