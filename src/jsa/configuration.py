@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from jsa.errors import UsageError
+from jsa.errors import UsageError, check_at_least
 from jsa.models.configuration import NetworkConfig, preset
 
 
@@ -78,10 +78,8 @@ class StageConfig:
     """Switch before that, as soon as this many validations in a row brought no better NLL."""
 
     def __post_init__(self) -> None:
-        if self.switch_epoch is not None and self.switch_epoch < 0:
-            raise UsageError(f"stage I lasts 0 epochs or more, not {self.switch_epoch}")
-        if self.switch_patience is not None and self.switch_patience < 1:
-            raise UsageError(f"the patience of the stage switch is 1 validation or more, not {self.switch_patience}")
+        check_at_least(0, switch_epoch=self.switch_epoch)
+        check_at_least(1, switch_patience=self.switch_patience)
 
 
 @dataclass(frozen=True)
@@ -105,9 +103,7 @@ class ValidationConfig:
     nothing."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value is not None and value < 1:
-                raise UsageError(f"{name.replace('_', '-')} is 1 or more, not {value}")
+        check_at_least(1, **vars(self))
 
 
 @dataclass(frozen=True)
@@ -128,10 +124,7 @@ class MachineConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.checkpoint_seconds < float("inf"):
             raise UsageError(f"the seconds between checkpoints are 0 or more and finite, not {self.checkpoint_seconds}")
-        if self.threads is not None and self.threads < 1:
-            raise UsageError(f"a run needs at least 1 thread, not {self.threads}")
-        if self.snapshot_every is not None and self.snapshot_every < 1:
-            raise UsageError(f"snapshot-every is 1 epoch or more, not {self.snapshot_every}")
+        check_at_least(1, threads=self.threads, snapshot_every=self.snapshot_every)
         if self.snapshot_every is not None and self.mapped_chains:
             raise UsageError("snapshots hold the chains, which mapped chains keep elsewhere: leave out one of the two")
 
@@ -150,8 +143,7 @@ class MethodConfig:
     """Share of the sleep phase in RWS: 0 as in the paper, 1 for sleep alone."""
 
     def __post_init__(self) -> None:
-        if self.particles is not None and self.particles < 1:
-            raise UsageError(f"particles is 1 or more, not {self.particles}")
+        check_at_least(1, particles=self.particles)
         if self.temperature is not None and not 0 < self.temperature < float("inf"):
             raise UsageError(f"a temperature is positive and finite, not {self.temperature}")
 
@@ -188,9 +180,7 @@ class TrainConfig:
     machine: MachineConfig = field(default_factory=MachineConfig)
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name.replace('_', '-')} is 1 or more, not {getattr(self, name)}")
+        check_at_least(1, epochs=self.epochs, batch_size=self.batch_size)
 
     @property
     def anywhere(self) -> TrainConfig:

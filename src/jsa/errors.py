@@ -61,6 +61,18 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"there is no {kind} '{name}': {hint}: {', '.join(choices)}")
 
 
+def check_at_least(lowest: int, **numbers: int | None) -> None:
+    """Refuses settings that are too low, by the names that they have as flags; None is one that was not given.
+
+    >>> check_at_least(1, batch_size=0)
+    Traceback (most recent call last):
+    jsa.errors.UsageError: batch-size is 1 or more, not 0
+    """
+    for name, value in numbers.items():
+        if value is not None and value < lowest:
+            raise UsageError(f"{name.replace('_', '-')} is {lowest} or more, not {value}")
+
+
 def guarded(action: Callable[[], int]) -> int:
     """The exit code of a program: what its action returns, or that of an error, which is said in one sentence."""
     try:

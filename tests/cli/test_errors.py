@@ -102,7 +102,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["variance", "../tables", "--reference-moves", "-5"], 2, "at least 10 moves, not -5"),
         (["variance", "../tables", "--draws", "5"], 2, "at least 20 draws, not 5"),
         *(
-            ([command, "../tables", "--threads", "0"], 2, "a run needs at least 1 thread, not 0")
+            ([command, "../tables", "--threads", "0"], 2, "threads is 1 or more, not 0")
             for command in ("evaluate", "variance", "sample", "encode")
         ),
     ],

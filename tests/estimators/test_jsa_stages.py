@@ -209,7 +209,7 @@ def test_particles_are_needed(particles: int) -> None:
 
 
 def test_a_stage_is_one_or_two() -> None:
-    with pytest.raises(ValueError, match="3 is not a valid Stage"):
+    with pytest.raises(UsageError, match=r"the stage is Stage\.FRESH or Stage\.PERSISTENT, not 3"):
         JSA(one_layer().model.latent, rows=3, stage=3)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import tyro
 
-from jsa.errors import UsageError
+from jsa.errors import check_at_least
 
 if TYPE_CHECKING:
     from jsa.assembly import OpenedRun
@@ -33,8 +33,7 @@ class RunArguments:
     """CPU threads; torch's own choice where not given."""
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise UsageError(f"a run needs at least 1 thread, not {self.threads}")
+        check_at_least(1, threads=self.threads)
 
     def open(self) -> OpenedRun:
         """The run, with torch set up as the arguments say; torch is imported only now."""
@@ -46,12 +45,6 @@ class RunArguments:
             torch.set_num_threads(self.threads)
         torch.set_flush_denormal(True)
         return open_run(self.run, self.checkpoint, self.data_dir)
-
-
-def at_least_one(name: str, value: int | None) -> None:
-    """Refuses a number below 1 for a flag, which is named as the dataclass names it; none is one that was not given."""
-    if value is not None and value < 1:
-        raise UsageError(f"{name.replace('_', '-')} is 1 or more, not {value}")
 
 
 def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | None = None) -> T:

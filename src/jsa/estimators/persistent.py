@@ -59,7 +59,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
         # In the state_dict, for an estimator that forgot it would start all chains anew.
         self.register_buffer("stage_number", torch.zeros((), dtype=torch.int64))
         self.register_load_state_dict_post_hook(_take_stage)  # type: ignore[no-untyped-call]
-        self.stage = Stage(stage)
+        self.stage = stage
         self.cache = ChainCache(latent, rows, cache_folder, device)
 
     @property

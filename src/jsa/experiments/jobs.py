@@ -13,14 +13,11 @@ from typing import cast, get_args
 from jsa.configuration import TrainConfig
 from jsa.data import names
 from jsa.data.folders import user_folder
-from jsa.errors import UsageError, unknown_name
+from jsa.errors import UsageError, check_at_least, unknown_name
 from jsa.experiments.protocol import Budget, with_epochs, within
 from jsa.experiments.tables import Cell, table
 
 ENVIRONMENT_VARIABLE = "JSA_RUNS"
-
-LEAST = {"samples": 2, "draws": 20}
-"""What a deviation is at least, where not 1: below, the error of an NLL or of a variance cannot be told."""
 
 
 def default_runs() -> Path:
@@ -45,10 +42,10 @@ class Deviations:
     """Other gradients for each variance of table2 than 1,000."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            least = LEAST.get(name, 1)
-            if isinstance(value, int) and value < least:
-                raise UsageError(f"{name.replace('_', '-')} is {least} or more, not {value}")
+        check_at_least(1, epochs=self.epochs, screening_samples=self.screening_samples)
+        # Below these, the error of an NLL and that of a variance cannot be told.
+        check_at_least(2, samples=self.samples)
+        check_at_least(20, draws=self.draws)
 
     def concerning(self, config: TrainConfig) -> Deviations:
         """Those of them that make a difference to a run."""

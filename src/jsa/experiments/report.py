@@ -9,16 +9,10 @@ from jsa.experiments.comparison import Compared, ComparedTable, compared_tables,
 from jsa.experiments.jobs import Places
 from jsa.experiments.results import Point, Result, VariancePoint, read_results
 from jsa.experiments.styles import STYLES
-from jsa.report.entry import Entry, Track
+from jsa.report.entry import CURVE_FIGURES, Entry, Track
 from jsa.report.page import Page
 from jsa.report.pictures import Picture, read_picture
 from jsa.report.tables import Figure, FigureTable, Row
-
-POINT_FIGURES = (
-    *("epoch", "training_seconds", "processor_seconds", "decoder_evaluations"),
-    *("valid_nll", "train_nll", "test_nll"),
-    *("acceptance", "chain_age", "frozen_share"),
-)
 
 PRINTED = 0.1
 """The last digit of the paper's figures."""
@@ -111,7 +105,7 @@ def _entry(result: Result, group: str, method: str, folder: Path) -> Entry:
 
 def _curve(points: tuple[Point, ...]) -> Track:
     return {
-        **{name: [getattr(point, name) for point in points] for name in POINT_FIGURES},
+        **{name: [getattr(point, name) for point in points] for name in CURVE_FIGURES},
         "negative_bound": [None if point.objective is None else -point.objective for point in points],
     }
 

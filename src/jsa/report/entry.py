@@ -13,6 +13,13 @@ from jsa.report.styles import Style
 Track = Mapping[str, Sequence[float | None]]
 """Figures along a run by name, all of one length; where there is no figure stands none."""
 
+CURVE_FIGURES = (
+    *("epoch", "training_seconds", "processor_seconds", "decoder_evaluations"),
+    *("valid_nll", "train_nll", "test_nll"),
+    *("acceptance", "chain_age", "frozen_share"),
+)
+"""What a curve has of a run at each epoch."""
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -8,17 +8,12 @@ from pathlib import Path
 
 from jsa.configuration import TrainConfig
 from jsa.errors import UsageError
-from jsa.report.entry import Entry, Track
+from jsa.report.entry import CURVE_FIGURES, Entry, Track
 from jsa.report.page import Page
 from jsa.report.pictures import Picture, read_picture
 from jsa.training.folder import RunFolder
 from jsa.training.scores import read_scores
 
-FIGURES = (
-    *("epoch", "training_seconds", "processor_seconds", "decoder_evaluations"),
-    *("valid_nll", "train_nll", "test_nll"),
-    *("acceptance", "chain_age", "frozen_share"),
-)
 PICTURES = ("samples", "reconstructions")
 
 
@@ -85,7 +80,7 @@ def _group(config: TrainConfig) -> str:
 def _curve(metrics: Sequence[Mapping[str, float]]) -> Track:
     bounds = [line.get("objective") for line in metrics]
     return {
-        **{name: [line.get(name) for line in metrics] for name in FIGURES},
+        **{name: [line.get(name) for line in metrics] for name in CURVE_FIGURES},
         "negative_bound": [None if bound is None else -bound for bound in bounds],
     }
 

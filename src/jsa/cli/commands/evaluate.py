@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jsa.cli.arguments import RunArguments, at_least_one, parse
-from jsa.errors import UsageError
+from jsa.cli.arguments import RunArguments, parse
+from jsa.errors import UsageError, check_at_least
 from jsa.files import check_destination, write_text
 
 
@@ -34,8 +34,7 @@ class EvaluateArguments(RunArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("samples", "rows"):
-            at_least_one(name, getattr(self, name))
+        check_at_least(1, samples=self.samples, rows=self.rows)
         if self.data is not None and self.split != "test":
             raise UsageError(f"--data evaluates the rows of {self.data}: leave out --split")
 

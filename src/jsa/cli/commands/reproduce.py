@@ -12,7 +12,7 @@ import tyro
 
 from jsa.cli.arguments import parse
 from jsa.data.folders import ENVIRONMENT_VARIABLE as DATA_FOLDER
-from jsa.errors import JsaError, UsageError
+from jsa.errors import JsaError, UsageError, check_at_least
 from jsa.experiments.comparison import markdown, write_tables
 from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
 from jsa.experiments.results import is_done, read_results
@@ -51,10 +51,8 @@ class ReproduceArguments:
     deviations: Deviations = field(default_factory=Deviations)
 
     def __post_init__(self) -> None:
-        for name, lowest in (("seeds", 1), ("jobs", 1), ("first_seed", 0)):
-            value = getattr(self, name)
-            if value is not None and value < lowest:
-                raise UsageError(f"{name.replace('_', '-')} is {lowest} or more, not {value}")
+        check_at_least(1, seeds=self.seeds, jobs=self.jobs)
+        check_at_least(0, first_seed=self.first_seed)
 
 
 def run(arguments: Sequence[str]) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jsa.cli.arguments import RunArguments, at_least_one, parse
-from jsa.errors import UsageError
+from jsa.cli.arguments import RunArguments, parse
+from jsa.errors import UsageError, check_at_least
 from jsa.files import check_destination, replacing
 
 if TYPE_CHECKING:
@@ -27,11 +27,14 @@ class SampleArguments(RunArguments):
     count: int = 100
     """How many samples. A conditional model draws one for each of the first validation rows."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, count=self.count)
+
 
 def run(arguments: Sequence[str]) -> None:
     """Draws as the arguments say."""
     parsed = parse(SampleArguments, "sample", arguments)
-    at_least_one("count", parsed.count)
     out = parsed.out or parsed.run / f"samples-{parsed.seed}.png"
     if out.suffix not in (".png", ".npz"):
         raise UsageError(f"{out} must end in .png for a picture or .npz for numbers")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from jsa.cli.arguments import RunArguments, at_least_one, parse
-from jsa.errors import UsageError
+from jsa.cli.arguments import RunArguments, parse
+from jsa.errors import UsageError, check_at_least
 from jsa.files import check_destination, write_text
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class VarianceArguments(RunArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("rows", "particles", "moves"):
-            at_least_one(name, getattr(self, name))
+        check_at_least(1, rows=self.rows, particles=self.particles, moves=self.moves)
 
 
 def run(arguments: Sequence[str]) -> None:
