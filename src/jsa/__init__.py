@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jsa.errors import JsaError
     from jsa.estimators import JSA, Enumeration, Estimator, PersistentEstimator, Stage
     from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds
+    from jsa.evaluation.model_check import check_model
     from jsa.evaluation.rows import TensorRows
     from jsa.latent import LatentSpace, Layer
     from jsa.learner import Learner
@@ -49,6 +50,7 @@ _HOMES = {
     "Style": "jsa.models.configuration",
     "TensorRows": "jsa.evaluation.rows",
     "TorchPosterior": "jsa.posteriors",
+    "check_model": "jsa.evaluation.model_check",
     "exact_likelihood": "jsa.evaluation.likelihood",
     "likelihood": "jsa.evaluation.likelihood",
     "multi_sample_bounds": "jsa.evaluation.likelihood",
@@ -80,6 +82,7 @@ __all__ = [
     "Style",
     "TensorRows",
     "TorchPosterior",
+    "check_model",
     "exact_likelihood",
     "likelihood",
     "multi_sample_bounds",

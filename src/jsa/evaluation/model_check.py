@@ -1,0 +1,196 @@
+"""What is quietly wrong with a model, found before it is trained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jsa.errors import UsageError
+from jsa.evaluation.gradient_variance import can_be_enumerated
+from jsa.model import LatentVariableModel, Posterior, draw, evaluate, log_joint, log_prob
+from jsa.types import Batch
+
+STATES_COMPARED, ROWS_COMPARED = 3, 4
+FEWEST_EXPECTED = 5.0
+"""Draws that a state must expect to be counted by itself."""
+SIGMAS = 6.0
+"""How far off counts may be. A normal deviate comes so far once in 10^9 times."""
+MIXED = (
+    "rows or states know of each other (a wrong reshape, batch normalisation), or it is random (dropout); mend it, or "
+    "keep such layers in evaluation mode"
+)
+
+
+def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -> None:
+    """Refuses a model that would learn something else than it seems to, with a sentence that says what to mend.
+
+    In the mode that the model is in:
+
+    - draws from q(h | x) have their shape and are states of the latent space;
+    - log p(x, h) and log q(h | x) have a gradient, and leave the states as they are;
+    - they are one number a state, the same for a row or state by itself as among others;
+    - where the latent space has at most 4,096 states: q sums to one over them, and they are drawn as often as q says.
+
+    So check a model of many latent variables with few of them, too.
+
+    Args:
+        model: The model.
+        batch: Some rows of the data, two or more.
+        draws: How many states are drawn and counted for each of the first rows.
+
+    Example:
+        >>> from jsa import BeliefNetwork, LatentSpace, Layer
+        >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4)))
+        >>> check_model(model, Batch(torch.eye(6), torch.arange(6)))
+    """
+    if len(batch) < 2:
+        raise UsageError(f"a model is checked with 2 rows or more, not {len(batch)}: one cannot be taken for another")
+    with _leaving_no_trace(model, batch):
+        h = _checked_draws(model, batch)
+        _check_gradients(model, batch, h)
+        with torch.no_grad():
+            _check_log_prob_of_draws(model, batch)
+            _check_each_by_itself(model, batch, h)
+            if can_be_enumerated(model):
+                _check_frequencies(model, _rows(batch, range(min(ROWS_COMPARED, len(batch)))), draws)
+
+
+@contextmanager
+def _leaving_no_trace(model: LatentVariableModel, batch: Batch) -> Iterator[None]:
+    """With gradients within; afterwards the random state and whatever the model counts are as they were."""
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    devices = [batch.x.device] if batch.x.device.type != "cpu" else []
+    try:
+        with torch.random.fork_rng(devices), torch.enable_grad():
+            yield
+    finally:
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+
+
+def _checked_draws(model: LatentVariableModel, batch: Batch) -> Float[Tensor, "samples batch width"]:
+    posterior = model.posterior(batch)
+    name = type(posterior).__name__
+    if not isinstance(posterior, Posterior):
+        raise UsageError(
+            f"{type(model).__name__}.posterior returned {name}, which has no sample or no log_prob: return a "
+            "LayeredPosterior, a TorchPosterior, or an object with both"
+        )
+    h = posterior.sample((STATES_COMPARED,)).detach()
+    expected = (STATES_COMPARED, len(batch), model.latent.width)
+    if h.shape != expected:
+        raise UsageError(
+            f"{name}.sample(({STATES_COMPARED},)) returned shape {tuple(h.shape)}: it must be {expected}, samples by "
+            "rows by the width of a state"
+        )
+    if not model.latent.contains(h):
+        raise UsageError(
+            f"{name}.sample drew what is no state of the latent space: bits are 0 or 1, a categorical variable is "
+            "one-hot, a Gaussian one is finite"
+        )
+    return h
+
+
+def _check_gradients(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]) -> None:
+    posterior, before = model.posterior(batch), h.clone()
+    evaluated = evaluate(model, batch, posterior, h)
+    for name, value in (
+        (f"{type(model).__name__}.log_joint", evaluated.log_joint),
+        (f"{type(posterior).__name__}.log_prob", evaluated.log_inference),
+    ):
+        if not value.requires_grad:
+            raise UsageError(f"{name} has no gradient, so that nothing would be learned from it: do not detach it")
+    if not torch.equal(before, h):
+        raise UsageError(
+            f"{type(model).__name__} changes the states that it is given: take no operations that work in place on them"
+        )
+
+
+def _check_log_prob_of_draws(model: LatentVariableModel, batch: Batch) -> None:
+    posterior = model.posterior(batch)
+    h, as_drawn = draw(posterior, STATES_COMPARED)
+    name = type(posterior).__name__
+    _compare(as_drawn, log_prob(posterior, h), batch, f"{name}.log_prob", f"{name}.sample_with_log_prob differs")
+
+
+def _check_each_by_itself(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]) -> None:
+    """Chains and weights belong to one row, and batches are cut up to be evaluated."""
+    posterior = model.posterior(batch)
+    joint, inference = log_joint(model, batch, h), log_prob(posterior, h)
+    names = f"{type(model).__name__}.log_joint", f"{type(posterior).__name__}.log_prob"
+    for sample in range(STATES_COMPARED):
+        states = h[[sample]]
+        _compare(log_joint(model, batch, states), joint[[sample]], batch, names[0], MIXED)
+        _compare(log_prob(model.posterior(batch), states), inference[[sample]], batch, names[1], MIXED)
+    for row in range(min(ROWS_COMPARED, len(batch))):
+        # Twice, for some layers refuse a batch of one.
+        where = [row, row]
+        alone, states = _rows(batch, where), h[:, where]
+        _compare(log_joint(model, alone, states), joint[:, where], alone, names[0], MIXED)
+        _compare(log_prob(model.posterior(alone), states), inference[:, where], alone, names[1], MIXED)
+
+
+def _compare(found: Tensor, expected: Tensor, batch: Batch, name: str, why: str) -> None:
+    tolerance = torch.finfo(expected.dtype).eps ** 0.5
+    different = ~torch.isclose(found, expected, rtol=tolerance, atol=tolerance)
+    if bool(different.any()):
+        sample, row = different.nonzero()[0].tolist()
+        raise UsageError(
+            f"{name} of one state at row {int(batch.index[row])} is {float(found[sample, row]):.6g} and "
+            f"{float(expected[sample, row]):.6g}: {why}"
+        )
+
+
+def _check_frequencies(model: LatentVariableModel, batch: Batch, draws: int) -> None:
+    posterior = model.posterior(batch)
+    name = type(posterior).__name__
+    states = model.latent.enumerate(batch.state_dtype, batch.x.device)
+    probabilities = log_prob(posterior, states.unsqueeze(1).expand(-1, len(batch), -1)).double().exp()
+    h = posterior.sample((draws,)).to(states.dtype)
+    for row, number in enumerate(batch.index.tolist()):
+        total = float(probabilities[:, row].sum())
+        if not math.isclose(total, 1, abs_tol=1e-3):
+            raise UsageError(
+                f"{name}.log_prob is not that of a distribution: q(h | x) of row {number} sums to {total:.6g} over all "
+                "states"
+            )
+        off = _deviation(probabilities[:, row] * draws, _counts(states, h[:, row]))
+        if off > SIGMAS:
+            raise UsageError(
+                f"{name}.sample does not draw states as often as {name}.log_prob says: at row {number}, {draws:,} "
+                f"draws are {off:.0f} standard deviations off"
+            )
+
+
+def _counts(states: Float[Tensor, "states width"], drawn: Float[Tensor, "draws width"]) -> Float[Tensor, " states"]:
+    """How often each state was drawn."""
+    _, numbers = torch.unique(torch.cat([states, drawn]), dim=0, return_inverse=True)
+    return torch.bincount(numbers[len(states) :], minlength=len(states))[numbers[: len(states)]].double()
+
+
+def _deviation(expected: Float[Tensor, " states"], found: Float[Tensor, " states"]) -> float:
+    """Pearson's chi-squared as a number of standard deviations, by the cube root of Wilson and Hilferty."""
+    # Rare states are counted together, so that each count expects some draws; the rarest are behind all others.
+    expected, order = expected.sort(descending=True)
+    bins = ((expected.cumsum(0) - expected) / FEWEST_EXPECTED).long()
+    _, bins = torch.unique(bins.clamp_max(max(0, int(expected.sum() / FEWEST_EXPECTED) - 1)), return_inverse=True)
+    expected, found = (torch.bincount(bins, weights=values) for values in (expected, found[order]))
+    freedom = len(expected) - 1
+    if freedom == 0:
+        return 0.0
+    squares = float(((found - expected).square() / expected.clamp_min(FEWEST_EXPECTED)).sum())
+    spread = 2 / (9 * freedom)
+    return ((squares / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
+
+
+def _rows(batch: Batch, rows: Sequence[int]) -> Batch:
+    """Some rows as a batch of their own, which unlike taken ones knows nothing of the others."""
+    where = list(rows)
+    context = None if batch.context is None else batch.context[where]
+    return Batch(batch.x[where], batch.index[where], context)

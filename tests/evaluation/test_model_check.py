@@ -1,0 +1,275 @@
+"""A right model is let through, and each known-wrong one is refused with what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer, Posterior, check_model
+from jsa.errors import NumericalError, UsageError
+from jsa.evaluation import model_check
+from small_models import EXAMPLES, one_layer, two_layers
+
+
+class OwnPosterior:
+    """Bits as a user may draw them, with a place for a mistake in each method."""
+
+    def __init__(
+        self,
+        logits: Tensor,
+        drawn: Callable[[Tensor], Tensor] = lambda h: h,
+        said: Callable[[Tensor], Tensor] = lambda value: value,
+        sharper: float = 1.0,
+    ) -> None:
+        self.logits, self.drawn, self.said, self.sharper = logits, drawn, said, sharper
+
+    def sample(self, shape: tuple[int, ...]) -> Tensor:
+        probabilities = (self.sharper * self.logits).sigmoid()
+        return self.drawn(torch.bernoulli(probabilities.expand(*shape, *self.logits.shape)))
+
+    def log_prob(self, h: Tensor) -> Tensor:
+        return self.said((h * self.logits - nn.functional.softplus(self.logits)).sum(-1))
+
+
+class SaysTwice(OwnPosterior):
+    """Its draws come with other log-probabilities than their own."""
+
+    def sample_with_log_prob(self, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        h = self.sample(shape)
+        return h, self.log_prob(h) + 0.1
+
+
+class OwnModel(LatentVariableModel):
+    """Three bits, with a place for a mistake in each method."""
+
+    def __init__(
+        self,
+        posterior: Callable[[Tensor], object] = OwnPosterior,
+        joint: Callable[[Tensor, Tensor], Tensor] = lambda value, h: value,
+        encoder: Callable[[Tensor], Tensor] = lambda logits: logits,
+    ) -> None:
+        super().__init__()
+        self.network = one_layer().model
+        self.latent = self.network.latent
+        self.make_posterior, self.joint, self.encoder = posterior, joint, encoder
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.joint(self.network.log_joint(batch, h), h)
+
+    def posterior(self, batch: Batch) -> Posterior:
+        return self.make_posterior(self.encoder(self.network.posterior(batch).first.logits))
+
+
+def emptied(h: Tensor) -> Tensor:
+    h.zero_()
+    return h
+
+
+WRONG: dict[str, tuple[OwnModel, str]] = {
+    "no-posterior": (
+        OwnModel(lambda logits: logits),
+        "OwnModel.posterior returned Tensor, which has no sample or no log",
+    ),
+    "shape-of-draws": (
+        OwnModel(lambda logits: OwnPosterior(logits, drawn=lambda h: h.transpose(0, 1))),
+        r"OwnPosterior.sample\(\(3,\)\) returned shape \(4, 3, 3\): it must be \(3, 4, 3\), samples by rows",
+    ),
+    "values-of-draws": (
+        OwnModel(lambda logits: OwnPosterior(logits, drawn=lambda h: 2 * h - 1)),
+        "OwnPosterior.sample drew what is no state of the latent space: bits are 0 or 1",
+    ),
+    "shape-of-log-q": (
+        OwnModel(lambda logits: OwnPosterior(logits, said=lambda value: value.mean(-1))),
+        r"OwnPosterior.log_prob returned shape \(3,\) for states of shape \(3, 4, 3\): it must be \(3, 4\)",
+    ),
+    "shape-of-log-joint": (
+        OwnModel(joint=lambda value, h: value.mean()),
+        r"OwnModel.log_joint returned shape \(\) for states of shape \(3, 4, 3\)",
+    ),
+    "log-joint-detached": (OwnModel(joint=lambda value, h: value.detach()), "OwnModel.log_joint has no gradient"),
+    "log-q-detached": (
+        OwnModel(lambda logits: OwnPosterior(logits, said=Tensor.detach)),
+        "OwnPosterior.log_prob has no gradient, so that nothing would be learned from it",
+    ),
+    "states-overwritten": (
+        OwnModel(joint=lambda value, h: value + emptied(h).sum(-1)),
+        "OwnModel changes the states that it is given",
+    ),
+    "two-log-probabilities": (
+        OwnModel(SaysTwice),
+        r"SaysTwice.log_prob of one state at row 10 is .*: SaysTwice.sample_with_log_prob differs",
+    ),
+    "rows-mixed-by-p": (
+        OwnModel(joint=lambda value, h: value - value.mean(-1, keepdim=True)),
+        "OwnModel.log_joint of one state at row 10 is .*: rows or states know of each other",
+    ),
+    "rows-mixed-by-q": (
+        OwnModel(encoder=lambda logits: logits - logits.mean(0)),
+        "OwnPosterior.log_prob of one state at row 10 is .*: rows or states know of each other",
+    ),
+    "rows-exchanged": (
+        OwnModel(joint=lambda value, h: value.flip(-1)),
+        "OwnModel.log_joint of one state at row 10 is .*: rows or states know of each other",
+    ),
+    "states-mixed": (
+        OwnModel(joint=lambda value, h: value - value.mean(0)),
+        "OwnModel.log_joint of one state at row 10 is .*: rows or states know of each other",
+    ),
+    "dropout": (OwnModel(encoder=nn.Dropout()), "OwnPosterior.log_prob of one state .* or it is random"),
+    "not-normalised": (
+        OwnModel(lambda logits: OwnPosterior(logits, said=lambda value: value + 0.5)),
+        r"log_prob is not that of a distribution: q\(h \| x\) of row 10 sums to 1\.64872 over all states",
+    ),
+    "too-sharp": (
+        OwnModel(lambda logits: OwnPosterior(logits, sharper=1.5)),
+        r"OwnPosterior.sample does not draw states as often as OwnPosterior.log_prob says: at row 1[0-3], 10,000 draws",
+    ),
+    "bits-of-other-places": (
+        OwnModel(lambda logits: OwnPosterior(logits, drawn=lambda h: h.flip(-1))),
+        "OwnPosterior.sample does not draw states as often as",
+    ),
+    "bits-that-hang-together": (
+        # Each bit by itself is drawn as often as it should be.
+        OwnModel(lambda logits: OwnPosterior(0 * logits, drawn=lambda h: h[..., :1].expand(h.shape).contiguous())),
+        "OwnPosterior.sample does not draw states as often as",
+    ),
+}
+
+
+def rows() -> Batch:
+    """Four rows whose numbers are not their places."""
+    x = torch.tensor([[0, 1, 1, 0], [1, 0, 0, 1], [1, 1, 0, 0], [0, 0, 0, 1]], dtype=torch.float64)
+    return Batch(x, torch.arange(10, 14))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_model_is_refused(name: str) -> None:
+    model, sentence = WRONG[name]
+    torch.manual_seed(1)
+    with pytest.raises(UsageError, match=sentence):
+        check_model(model, rows())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_right_model_is_let_through(name: str, dtype: torch.dtype) -> None:
+    example = EXAMPLES[name]()
+    batch = example.batch
+    context = None if batch.context is None else batch.context.to(dtype)
+    torch.manual_seed(1)
+    check_model(example.model.to(dtype), Batch(batch.x.to(dtype), batch.index, context))
+
+
+@pytest.mark.parametrize(
+    "latent",
+    [
+        LatentSpace.of(Layer("bernoulli", 200), Layer("bernoulli", 200)),
+        LatentSpace.of(Layer("gaussian", 5)),
+        LatentSpace.of(Layer("bernoulli", 12)),
+    ],
+    ids=["too-many-states", "gaussian", "most-states"],
+)
+def test_any_latent_space_can_be_checked(latent: LatentSpace) -> None:
+    torch.manual_seed(1)
+    check_model(BeliefNetwork(Layer("bernoulli", 4), latent), Batch(rows().x.float(), torch.arange(4)))
+
+
+def test_an_own_model_without_mistakes_is_let_through() -> None:
+    torch.manual_seed(1)
+    check_model(OwnModel(), rows())
+
+
+def test_layers_that_work_otherwise_when_trained_may_be_kept_from_it() -> None:
+    model = OwnModel(encoder=nn.Dropout())
+    torch.manual_seed(1)
+    check_model(model.eval(), rows())
+
+
+def test_what_is_not_finite_is_named() -> None:
+    with pytest.raises(NumericalError, match="log_joint is nan at row 10"):
+        check_model(OwnModel(joint=lambda value, h: value * torch.nan), rows())
+
+
+def test_one_row_is_not_enough() -> None:
+    with pytest.raises(UsageError, match="2 rows or more, not 1"):
+        check_model(OwnModel(), Batch(rows().x[:1], torch.arange(1)))
+
+
+@torch.no_grad()
+def test_it_leaves_no_trace() -> None:
+    normalised = nn.BatchNorm1d(3).double()
+    model = OwnModel(encoder=normalised)
+    before = normalised.running_mean.clone()
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    with pytest.raises(UsageError, match="batch normalisation"):
+        check_model(model, rows())
+    assert torch.equal(normalised.running_mean, before)
+    assert torch.equal(torch.rand(1), expected)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+# How far off counts are
+
+
+def deviations(probabilities: Tensor, drawn_by: Tensor, draws: int, times: int) -> Tensor:
+    generator = torch.Generator().manual_seed(3)
+    found = torch.multinomial(drawn_by, draws * times, replacement=True, generator=generator).view(times, draws)
+    counts = [torch.bincount(one, minlength=len(probabilities)).double() for one in found]
+    return torch.tensor([model_check._deviation(probabilities * draws, one) for one in counts])
+
+
+@pytest.mark.parametrize(
+    "probabilities",
+    [torch.ones(2), torch.ones(4096), torch.linspace(0, 1, 100) ** 4, torch.tensor([1.0, 1e-3, 1e-4, 1e-5, 0.0])],
+    ids=["two", "many", "uneven", "rare"],
+)
+def test_counts_that_are_right_deviate_like_a_normal_variable(probabilities: Tensor) -> None:
+    share = probabilities.double() / probabilities.sum()
+    found = deviations(share, share, draws=2_000, times=500)
+    assert found.max() < 4.5
+    # By the cube root few degrees of freedom lean to the left, and counts that are pooled below five are too small.
+    assert found.mean().abs() < 0.5
+    assert 0.4 < found.std() < 1.2
+
+
+def test_counts_that_are_wrong_deviate_far() -> None:
+    share = torch.full((64,), 1 / 64, dtype=torch.float64)
+    other = share.clone()
+    other[:32] *= 1.5
+    assert deviations(share, other / other.sum(), draws=10_000, times=20).min() > model_check.SIGMAS
+
+
+def test_states_that_cannot_be_are_seen_when_they_are_drawn() -> None:
+    assert model_check._deviation(torch.tensor([10_000.0, 0.0]), torch.tensor([9_000.0, 1_000.0])) > 100
+    assert model_check._deviation(torch.tensor([10_000.0, 0.0]), torch.tensor([10_000.0, 0.0])) < 0
+
+
+def test_layers_are_drawn_from_their_ancestors() -> None:
+    example = two_layers()
+    posterior = type(example.model.posterior(example.batch))
+
+    class Forgetful(posterior):  # type: ignore[misc, valid-type]
+        """Its second layer is drawn as if the first were zero."""
+
+        def sample(self, shape: tuple[int, ...] = ()) -> Tensor:
+            first = self.first.sample(shape)
+            return torch.cat([first, self.deeper[0](torch.zeros_like(first)).sample()], dim=-1)
+
+    class Model(LatentVariableModel):
+        latent = example.model.latent
+
+        def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+            return example.model.log_joint(batch, h)
+
+        def posterior(self, batch: Batch) -> Posterior:
+            right = example.model.posterior(batch)
+            return Forgetful(right.latent, right.first, right.deeper, of_states_alone=True)
+
+    torch.manual_seed(1)
+    with pytest.raises(UsageError, match=r"Forgetful.sample does not draw states as often as Forgetful.log_prob says"):
+        check_model(Model(), example.batch)
