@@ -1,0 +1,64 @@
+"""Two processes that share the rows learn as one would that has them all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+from torch import distributed, multiprocessing
+from torch.nn.parallel import DistributedDataParallel
+
+from jsa import JSA, Batch, Enumeration, Estimator, Learner, Stage
+from small_models import bits, one_layer
+
+PROCESSES, ROWS, STEPS = 2, 12, 6
+
+
+def learned(estimator: Estimator, share: torch.Tensor, process: int | None = None) -> torch.Tensor:
+    """The parameters of the model after some steps with these rows, in two stages where there are two."""
+    torch.manual_seed(process or 0)
+    learner = Learner(one_layer().model, estimator)
+    parallel = learner if process is None else DistributedDataParallel(learner)
+    optimiser = torch.optim.SGD(learner.parameters(), lr=0.1)
+    data = bits(rows=ROWS, width=4)
+    for step in range(STEPS):
+        if isinstance(estimator, JSA):
+            estimator.stage = Stage.FRESH if step < STEPS // 2 else Stage.PERSISTENT
+        estimate = parallel(Batch(data.x[share], share))
+        optimiser.zero_grad()
+        estimate.loss.backward()
+        optimiser.step()
+    return torch.cat([parameter.detach().flatten() for parameter in learner.model.parameters()])
+
+
+def work(process: int, folder: Path) -> None:
+    torch.set_num_threads(1)
+    if sys.platform == "linux":
+        # They talk by the loopback device, whatever the name of the machine leads to.
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=process, world_size=PROCESSES)
+    share = torch.arange(process, ROWS, PROCESSES)
+    chains = JSA(one_layer().model.latent, rows=ROWS)
+    found = {
+        "exact": learned(Enumeration(), share, process),
+        "chains": learned(chains, share, process),
+        "visited": chains.cache.read(torch.arange(ROWS))[1],
+    }
+    torch.save(found, folder / f"{process}.pt")
+    distributed.destroy_process_group()
+
+
+def test_processes_that_share_the_rows(tmp_path: Path) -> None:
+    multiprocessing.spawn(work, (tmp_path,), nprocs=PROCESSES)
+    first, second = (torch.load(tmp_path / f"{process}.pt") for process in range(PROCESSES))
+    together = learned(Enumeration(), torch.arange(ROWS))
+    alone = learned(Enumeration(), torch.arange(0, ROWS, PROCESSES))
+    torch.testing.assert_close(first["exact"], together, rtol=0, atol=1e-12)
+    assert (alone - together).abs().max() > 1e-3
+    for name in ("exact", "chains"):
+        assert torch.equal(first[name], second[name])
+    # Each keeps the chains of its own rows.
+    assert first["visited"].tolist() == [True, False] * (ROWS // 2)
+    assert second["visited"].tolist() == [False, True] * (ROWS // 2)
