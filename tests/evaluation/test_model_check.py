@@ -63,6 +63,19 @@ class OwnModel(LatentVariableModel):
         return self.make_posterior(self.encoder(self.network.posterior(batch).first.logits))
 
 
+class CutOff(OwnModel):
+    """It says that it takes values between the states, and passes no gradient on to them."""
+
+    relaxable = True
+
+    def __init__(self, cut: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.cut = cut
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return super().log_joint(batch, self.cut(h))
+
+
 def emptied(h: Tensor) -> Tensor:
     h.zero_()
     return h
@@ -93,6 +106,11 @@ WRONG: dict[str, tuple[OwnModel, str]] = {
     "log-q-detached": (
         OwnModel(lambda logits: OwnPosterior(logits, said=Tensor.detach)),
         "OwnPosterior.log_prob has no gradient, so that nothing would be learned from it",
+    ),
+    "states-rounded": (CutOff(torch.round), "CutOff says that it is relaxable, but log_joint has no gradient"),
+    "states-detached": (
+        CutOff(Tensor.detach),
+        "CutOff says that it is relaxable, but log_joint has no gradient by the",
     ),
     "states-overwritten": (
         OwnModel(joint=lambda value, h: value + emptied(h).sum(-1)),

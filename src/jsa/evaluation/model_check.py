@@ -32,7 +32,8 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
     In the mode that the model is in:
 
     - draws from q(h | x) have their shape and are states of the latent space;
-    - log p(x, h) and log q(h | x) have a gradient, and leave the states as they are;
+    - log p(x, h) and log q(h | x) have a gradient, by the states too where the model says that it is relaxable, and
+      leave the states as they are;
     - they are one number a state, the same for a row or state by itself as among others;
     - where the latent space has at most 4,096 states: q sums to one over them, and they are drawn as often as q says.
 
@@ -53,6 +54,8 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
     with _leaving_no_trace(model, batch):
         h = _checked_draws(model, batch)
         _check_gradients(model, batch, h)
+        if model.relaxable:
+            _check_gradient_by_states(model, batch, h)
         with torch.no_grad():
             _check_log_prob_of_draws(model, batch)
             _check_each_by_itself(model, batch, h)
@@ -109,6 +112,19 @@ def _check_gradients(model: LatentVariableModel, batch: Batch, h: Float[Tensor, 
     if not torch.equal(before, h):
         raise UsageError(
             f"{type(model).__name__} changes the states that it is given: take no operations that work in place on them"
+        )
+
+
+def _check_gradient_by_states(
+    model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]
+) -> None:
+    between = (0.8 * h + 0.1).requires_grad_()
+    value = log_joint(model, batch, between).sum()
+    slope = torch.autograd.grad(value, between, allow_unused=True)[0] if value.requires_grad else None
+    if slope is None or not bool(slope.any()):
+        raise UsageError(
+            f"{type(model).__name__} says that it is relaxable, but log_joint has no gradient by the states: compute "
+            "it by functions that have one, or leave relaxable False"
         )
 
 
