@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jsa.distributions import Bernoulli, Categorical, Factorised, Gaussian
     from jsa.errors import JsaError
     from jsa.estimators import JSA, Enumeration, Estimator, PersistentEstimator, Stage
-    from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds
+    from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds, row_likelihoods
     from jsa.evaluation.model_check import check_model
     from jsa.evaluation.rows import TensorRows
     from jsa.latent import LatentSpace, Layer
@@ -54,6 +54,7 @@ _HOMES = {
     "exact_likelihood": "jsa.evaluation.likelihood",
     "likelihood": "jsa.evaluation.likelihood",
     "multi_sample_bounds": "jsa.evaluation.likelihood",
+    "row_likelihoods": "jsa.evaluation.likelihood",
 }
 
 __version__ = "0.1.0"
@@ -86,6 +87,7 @@ __all__ = [
     "exact_likelihood",
     "likelihood",
     "multi_sample_bounds",
+    "row_likelihoods",
 ]
 
 

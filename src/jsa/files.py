@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from jsa.crash import crash_point
 from jsa.errors import UsageError
@@ -60,6 +61,15 @@ def write_text(path: Path, text: str) -> None:
     """Writes a text file whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Writes arrays, or what can be made one, to a .npz file, whole or not at all."""
+    import numpy as np
+
+    made: dict[str, Any] = {name: np.asarray(values) for name, values in arrays.items()}
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **made)
 
 
 def check_destination(path: Path, option: str) -> None:

@@ -90,6 +90,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["evaluate", "../tables", "--samples", "10", "--bounds", "1", "50"], 2, "1 to 10 particles"),
         (["evaluate", "../tables", "--samples", "0"], 2, "samples is 1 or more, not 0"),
         (["evaluate", "../tables", "--rows", "-5"], 2, "rows is 1 or more, not -5"),
+        (["evaluate", "../tables", "--out", "rows.csv"], 2, "rows.csv must end in .npz"),
+        (["evaluate", "../tables", "--out", "nodir/x.npz"], 2, NO_FOLDER.format("--out")),
         (["evaluate", "../tables", "--json", "nodir/x.json"], 2, NO_FOLDER.format("--json")),
         (["evaluate", "../tables", "--json", "../tables"], 2, "is a folder: choose a file for --json"),
         (["variance", "../tables", "--json", "nodir/x.json"], 2, NO_FOLDER.format("--json")),

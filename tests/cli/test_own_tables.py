@@ -297,6 +297,35 @@ def test_what_cannot_be_encoded_is_said(
     assert not list(run.glob("codes-*"))
 
 
+# The likelihood of each row
+
+
+def nll_of_rows(*flags: str) -> dict[str, np.ndarray]:
+    assert main(["evaluate", "run", *flags, "--out", "nll.npz"]) == 0
+    with np.load("nll.npz") as file:
+        return dict(file)
+
+
+def test_the_nll_of_each_row_leads_back_to_it(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = nll_of_rows("--exact", "--split", "valid", "--json", "figures.json")
+    assert "20 NLLs in nll.npz" in capsys.readouterr().out
+    assert found["rows"].tolist() == codes("--split", "valid")["rows"].tolist()
+    assert found["nll"].mean() == pytest.approx(json.loads(Path("figures.json").read_text())["nll"], rel=1e-12)
+    # The same rows in another order, as a table of their own.
+    save(Path("turned.csv"), spelled(200)[found["rows"]][::-1])
+    turned = nll_of_rows("--exact", "--data", "turned.csv")
+    assert turned["rows"].tolist() == list(range(20))
+    assert turned["nll"] == pytest.approx(found["nll"][::-1], rel=1e-6)
+
+
+def test_the_nll_of_the_first_rows_by_samples(run: Path) -> None:
+    exact, found = nll_of_rows("--exact", "--rows", "7"), nll_of_rows("--samples", "5000", "--rows", "7")
+    assert len(found["rows"]) == len(found["nll"]) == 7
+    assert found["nll"] == pytest.approx(exact["nll"], abs=0.2)
+    assert (found["effective_sample_size"] <= 5000).all()
+    assert np.isinf(exact["effective_sample_size"]).all()
+
+
 # A run without its data
 
 

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.errors import NumericalError, UsageError
+from jsa.errors import UsageError
+from jsa.evaluation.by_row import RowLikelihoods
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.evaluation.score import Likelihood as Likelihood
@@ -56,28 +57,29 @@ def likelihood(
     References:
         Burda, Grosse and Salakhutdinov, Importance weighted autoencoders, ICLR 2016.
     """
-    rows = as_rows(rows)
-    values, sizes = [], []
-    chunks = _weights_by_chunk(model, rows, samples, seed, rows_per_chunk, samples_per_chunk, device, progress)
-    for weights in _joined(chunks):
-        values.append(log_mean_weight(weights))
-        sizes.append(effective_sample_size(weights))
-    log_likelihood, effective = torch.cat(values), torch.cat(sizes)
-    _refuse_non_finite(log_likelihood)
-    # The delta method: the variance of log w-bar is that of w-bar over its squared mean.
-    # One sample says nothing of its spread.
-    unknown = float("nan")
-    variance = (1 / effective - 1 / samples).clamp_min(0) * (samples / (samples - 1) if samples > 1 else unknown)
-    return Likelihood(
-        nll=-float(log_likelihood.mean()),
-        row_error=_standard_error(log_likelihood),
-        monte_carlo_error=float(variance.sum().sqrt()) / len(rows),
-        upward_bias=0.5 * float(variance.mean()),
-        effective_sample_size=float(effective.mean()),
-        lowest_effective_sample_size=float(effective.min()),
-        samples=samples,
-        rows=len(rows),
-    )
+    chunks = _weights_by_chunk(model, as_rows(rows), samples, seed, rows_per_chunk, samples_per_chunk, device, progress)
+    return _by_row(chunks, samples).mean
+
+
+def row_likelihoods(
+    model: LatentVariableModel,
+    rows: Rows | Tensor,
+    samples: int = 1000,
+    *,
+    seed: int = 0,
+    device: torch.device | None = None,
+    progress: Progress | None = None,
+) -> RowLikelihoods:
+    """Estimates -log p(x) of each row, as ``likelihood`` does for their mean; the arguments are the same.
+
+    Example:
+        >>> from jsa import BeliefNetwork, LatentSpace, Layer
+        >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4)))
+        >>> found = row_likelihoods(model, torch.eye(6), samples=50)
+        >>> found.nll.shape, found.mean == likelihood(model, torch.eye(6), samples=50)
+        (torch.Size([6]), True)
+    """
+    return _by_row(_weights_by_chunk(model, as_rows(rows), samples, seed, None, None, device, progress), samples)
 
 
 def multi_sample_bounds(
@@ -126,6 +128,17 @@ def exact_likelihood(
     progress: Progress | None = None,
 ) -> Likelihood:
     """-log p(x) by summing over every latent state, for small discrete latent spaces."""
+    return exact_row_likelihoods(model, rows, device=device, progress=progress).mean
+
+
+def exact_row_likelihoods(
+    model: LatentVariableModel,
+    rows: Rows | Tensor,
+    *,
+    device: torch.device | None = None,
+    progress: Progress | None = None,
+) -> RowLikelihoods:
+    """-log p(x) of each row, as ``exact_likelihood`` sums it up."""
     rows = as_rows(rows)
     device = device or _device_of(model)
     values = []
@@ -140,10 +153,7 @@ def exact_likelihood(
             if progress is not None:
                 progress(len(batch))
     log_likelihood = torch.cat(values)
-    _refuse_non_finite(log_likelihood)
-    infinite = float("inf")
-    error = _standard_error(log_likelihood)
-    return Likelihood(-float(log_likelihood.mean()), error, 0.0, 0.0, infinite, infinite, 0, len(rows))
+    return RowLikelihoods(-log_likelihood, torch.full_like(log_likelihood, torch.inf), samples=0)
 
 
 @contextmanager
@@ -151,6 +161,14 @@ def evaluating(model: torch.nn.Module) -> Iterator[None]:
     """Evaluation mode without gradients; the modes are restored."""
     with in_evaluation_mode(model), torch.no_grad():
         yield
+
+
+def _by_row(chunks: Iterable[Float[Tensor, "samples some"]], samples: int) -> RowLikelihoods:
+    values, sizes = [], []
+    for weights in _joined(chunks):
+        values.append(-log_mean_weight(weights))
+        sizes.append(effective_sample_size(weights))
+    return RowLikelihoods(torch.cat(values), torch.cat(sizes), samples)
 
 
 def _weights_by_chunk(
@@ -211,17 +229,3 @@ def _batches(rows: Rows, size: int, device: torch.device) -> Iterator[Batch]:
 def _device_of(model: torch.nn.Module) -> torch.device:
     first = next(model.parameters(), None)
     return torch.device("cpu") if first is None else first.device
-
-
-def _standard_error(values: Tensor) -> float:
-    return float(values.std()) / math.sqrt(len(values)) if len(values) > 1 else float("nan")
-
-
-def _refuse_non_finite(log_likelihood: Tensor) -> None:
-    wrong = (~log_likelihood.isfinite()).nonzero()
-    if len(wrong):
-        row = int(wrong[0])
-        raise NumericalError(
-            f"log p(x) is {float(log_likelihood[row])} at row {row} ({len(wrong)} such rows): none of the states "
-            "drawn has a positive probability under the model"
-        )

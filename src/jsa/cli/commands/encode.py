@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError
-from jsa.files import check_destination, replacing
+from jsa.files import check_destination, write_arrays
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,6 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.out is not None:
         check_destination(parsed.out, "--out")
 
-    import numpy as np
-
     from jsa.data.splits import PARTS
     from jsa.data.table import read_table
     from jsa.encoding import encode, encode_splits
@@ -52,6 +50,5 @@ def run(arguments: Sequence[str]) -> None:
         arrays["labels"] = codes.labels
     if parsed.split == "all":
         arrays["split"] = codes.parts
-    with replacing(out) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+    write_arrays(out, arrays)
     print(f"{len(codes.states)} codes of {codes.states.shape[1]} values in {out}")

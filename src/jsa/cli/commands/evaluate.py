@@ -10,7 +10,7 @@ from typing import Literal
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError, check_at_least
-from jsa.files import check_destination, write_text
+from jsa.files import check_destination, write_arrays, write_text
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,10 @@ class EvaluateArguments(RunArguments):
     """Also the multi-sample lower bounds with these numbers of particles; 1 is the ELBO."""
     rows: int | None = None
     """Only the first rows; all where not given."""
+    out: Path | None = None
+    """Also write the NLL of each row, its effective sample size and its number in the table to this .npz file."""
     json: Path | None = None
-    """Also write the figures to this file; null where one does not exist, such as the error of one row."""
+    """Also write these figures to this file; null where one does not exist, such as the error of one row."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,9 +47,13 @@ def run(arguments: Sequence[str]) -> None:
 
     if parsed.json is not None:
         check_destination(parsed.json, "--json")
+    if parsed.out is not None:
+        if parsed.out.suffix != ".npz":
+            raise UsageError(f"{parsed.out} must end in .npz")
+        check_destination(parsed.out, "--out")
 
     from jsa.data.table import read_table
-    from jsa.evaluation.likelihood import check_bounds, exact_likelihood, likelihood, multi_sample_bounds
+    from jsa.evaluation.likelihood import check_bounds, exact_row_likelihoods, multi_sample_bounds, row_likelihoods
     from jsa.evaluation.rows import FirstRows
     from jsa.evaluation.score import figures_record
     from jsa.training.report import evaluation_progress
@@ -60,9 +66,10 @@ def run(arguments: Sequence[str]) -> None:
     rows = FirstRows(dataset, parsed.rows)
     with evaluation_progress(len(rows), part) as progress:
         if parsed.exact:
-            result = exact_likelihood(opened.model, rows, progress=progress)
+            by_row = exact_row_likelihoods(opened.model, rows, progress=progress)
         else:
-            result = likelihood(opened.model, rows, parsed.samples, seed=parsed.seed, progress=progress)
+            by_row = row_likelihoods(opened.model, rows, parsed.samples, seed=parsed.seed, progress=progress)
+    result = by_row.mean
     print(f"{part} NLL {result}")
     if result.warning is not None:
         print(f"note: {result.warning}")
@@ -76,5 +83,10 @@ def run(arguments: Sequence[str]) -> None:
             name = "ELBO" if particles == 1 else f"bound with {particles} particles"
             print(f"{name} {bound:.3f}")
         record["bounds"] = figures_record(bounds)
+    if parsed.out is not None:
+        numbers = range(len(dataset)) if parsed.data is not None else opened.splits.row_numbers(parsed.split)
+        arrays = {"nll": by_row.nll, "effective_sample_size": by_row.effective_sample_size}
+        write_arrays(parsed.out, {**arrays, "rows": numbers[: len(rows)]})
+        print(f"{len(rows)} NLLs in {parsed.out}")
     if parsed.json is not None:
         write_text(parsed.json, json.dumps(record, indent=2, allow_nan=False) + "\n")

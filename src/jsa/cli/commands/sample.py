@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError, check_at_least
-from jsa.files import check_destination, replacing
+from jsa.files import check_destination, write_arrays
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,7 +56,6 @@ def run(arguments: Sequence[str]) -> None:
 
 def _save_numbers(out: Path, model: Model, h: Tensor, contexts: Tensor | None, seed: int) -> None:
     """Writes states, means of what is observed, draws from it and contexts, as ``jsa encode`` writes them."""
-    import numpy as np
     import torch
 
     from jsa.encoding import compact
@@ -76,6 +75,4 @@ def _save_numbers(out: Path, model: Model, h: Tensor, contexts: Tensor | None, s
         width = layer.width // layer.variables
         given = Layer(layer.kind, contexts.shape[-1] // width, layer.classes)
         arrays["context"] = compact(LatentSpace.of(given), contexts)
-    with replacing(out) as temporary, temporary.open("wb") as file:
-        numbers: dict[str, Any] = {name: values.numpy() for name, values in arrays.items()}
-        np.savez_compressed(file, **numbers)
+    write_arrays(out, arrays)
