@@ -105,7 +105,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["variance", "../tables", "--draws", "5"], 2, "at least 20 draws, not 5"),
         *(
             ([command, "../tables", "--threads", "0"], 2, "threads is 1 or more, not 0")
-            for command in ("evaluate", "variance", "sample", "encode")
+            for command in ("evaluate", "variance", "sample", "encode", "describe")
         ),
     ],
 )
@@ -130,7 +130,9 @@ def test_evaluate_refuses_more_states_than_it_can_sum(here: Path, capsys: pytest
     assert "damaged" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["", "train", "evaluate", "sample", "encode", "variance", "report", "data", "list"])
+@pytest.mark.parametrize(
+    "command", ["", "train", "evaluate", "sample", "encode", "describe", "variance", "report", "data", "list"]
+)
 def test_help_comes_without_torch(command: str) -> None:
     program = (
         "import sys\nfrom jsa.cli import main\n"

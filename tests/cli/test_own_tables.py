@@ -64,6 +64,7 @@ def run(home: Path, trained: Path) -> Path:
 COMMANDS = {
     "evaluate": ["--samples", "5"],
     "encode": [],
+    "describe": ["--rows", "10"],
     "sample": ["--count", "3"],
     "variance": ["--estimators", "rloo", "--draws", "20", "--rows", "10"],
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jsa.data.delimited import read_csv
+from jsa.data.delimited import column_names, read_csv
 from jsa.errors import DataError
 
 
@@ -77,3 +77,24 @@ def test_a_wrong_table_is_one_sentence_with_its_place(tmp_path, text, sentence):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match=r"nowhere.csv cannot be read: No such file"):
         read_csv(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b\n0,1\n", ("a", "b")),
+        ('\n"a, b" ,c\n0,1\n', ("a, b", "c")),
+        ("a\x1b[31m,b\n0,1\n", ("a[31m", "b")),
+        ("0,1\n1,1\n", None),
+        ("a,a\n0,1\n", None),
+        ("a,\n0,1\n", None),
+        ("a\n0,1\n", None),
+        ('"a,b\n0,1\n', None),
+    ],
+    ids=["plain", "quoted", "escape", "no-header", "twice", "blank", "too-few", "open-quote"],
+)
+def test_the_names_of_a_header(tmp_path, text, names):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    assert read_csv(path).shape[1] == 2
+    assert column_names(path, 2) == names

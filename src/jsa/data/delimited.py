@@ -26,7 +26,7 @@ def read_csv(path: Path) -> UInt8[np.ndarray, "rows columns"]:
     A first line without any number is a header, and skipped.
     """
     try:
-        delimiter, header_line = _layout(path)
+        delimiter, header_line, _ = _layout(path)
         try:
             return as_bytes(_parse(path, delimiter, header_line), str(path))
         except (ValueError, DataError) as error:
@@ -37,6 +37,13 @@ def read_csv(path: Path) -> UInt8[np.ndarray, "rows columns"]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     except csv.Error as error:
         raise DataError(f"{path} is not a table of text cells: {error}") from error
+
+
+def column_names(path: Path, columns: int) -> tuple[str, ...] | None:
+    """The names in the header of a text file that was read; none where they do not tell its columns apart."""
+    _, header_line, cells = _layout(path)
+    names = tuple(shortened("".join(filter(str.isprintable, cell)).strip()) for cell in cells)
+    return names if header_line and all(names) and len(set(names)) == len(names) == columns else None
 
 
 def _parse(path: Path, delimiter: str, header_line: int) -> Float64[np.ndarray, "rows columns"]:
@@ -54,14 +61,14 @@ def _parse(path: Path, delimiter: str, header_line: int) -> Float64[np.ndarray, 
         )
 
 
-def _layout(path: Path) -> tuple[str, int]:
-    """The delimiter, and the number of lines up to and including the header; 0 without a header."""
+def _layout(path: Path) -> tuple[str, int, list[str]]:
+    """The delimiter, the number of lines up to and including the header, 0 without one, and the cells of the first."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
         for number, line in enumerate(stream, start=1):
             if line.strip():
                 delimiter = max(_DELIMITERS, key=line.count)
                 cells = next(csv.reader([line], delimiter=delimiter))
-                return delimiter, 0 if any(map(_is_number, cells)) else number
+                return delimiter, 0 if any(map(_is_number, cells)) else number, cells
     raise DataError(f"{path} is empty: a table has at least one row")
 
 

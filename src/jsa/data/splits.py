@@ -28,6 +28,7 @@ class Splits:
         classes: The number of values that each variable can take; the same in all three.
         image_shape: Height and width of a row as a picture, context and observed columns together; None
             where a row is no picture.
+        column_names: The names of all columns of a row, context and observed, where the data has such.
         taken: For the parts that were taken out of one table, the numbers of their rows in it, from 0. A part that is
             not here is a table of its own.
         notes: What whoever learns from the data should know about it, a sentence each.
@@ -39,6 +40,7 @@ class Splits:
     test: Dataset
     classes: int
     image_shape: tuple[int, int] | None = None
+    column_names: tuple[str, ...] | None = None
     taken: Mapping[str, Int64[np.ndarray, " rows"]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -11,7 +11,7 @@ from jaxtyping import Int64, UInt8
 
 from jsa.data.arrays import read_npy, read_npz
 from jsa.data.dataset import IndexedDataset
-from jsa.data.delimited import read_csv
+from jsa.data.delimited import column_names, read_csv
 from jsa.data.remarks import remarks
 from jsa.data.shape import RowShape, check_classes
 from jsa.data.splits import PARTS, Splits
@@ -82,6 +82,7 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
         valid=dataset("valid"),
         test=dataset("test"),
         classes=classes,
+        column_names=column_names(path, train.values.shape[1]) if path.suffix.lower() == ".csv" else None,
         taken=taken,
         notes=odd,
     )
