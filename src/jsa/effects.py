@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float
@@ -30,12 +31,12 @@ class Effects:
     shares: Float[Tensor, "variables values"]
     means: Float[Tensor, "variables values observed"]
 
-    @property
+    @cached_property
     def usual(self) -> Float[Tensor, "variables observed"]:
         """The mean of p(x | h) where each value of the variable is taken as often as q does."""
         return (self.shares.unsqueeze(-1) * self.means).sum(1)
 
-    @property
+    @cached_property
     def explained(self) -> Float[Tensor, " variables"]:
         """The variance of x, summed over its columns, that follows each variable: 0 for one that does nothing."""
         deviations = self.means - self.usual.unsqueeze(1)

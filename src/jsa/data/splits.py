@@ -75,10 +75,10 @@ class Splits:
     def summary(self) -> str:
         """What was read, in a line."""
         counts = zip(("training", "validation", "test"), self.parts.values(), strict=True)
-        rows = ", ".join(_counted(len(part), f"{kind} row") for kind, part in counts)
+        rows = ", ".join(counted(len(part), f"{kind} row") for kind, part in counts)
         context = self.train.context_columns
         given = f", the first {context:,} given" if context else ""
-        columns = _counted(context + self.train.observed_columns, "column")
+        columns = counted(context + self.train.observed_columns, "column")
         return f"{self.name}: {rows}; {columns}{given}, {'binary' if self.classes == 2 else f'{self.classes} classes'}"
 
     def split_context(self, columns: int) -> Splits:
@@ -94,10 +94,10 @@ class Splits:
         )
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
     """A number of things.
 
-    >>> _counted(1, "row"), _counted(50_000, "row")
+    >>> counted(1, "row"), counted(50_000, "row")
     ('1 row', '50,000 rows')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -49,6 +49,7 @@ def run(arguments: Sequence[str]) -> None:
         check_destination(parsed.out, "--out")
 
     from jsa.data.labels import observed_labels
+    from jsa.data.splits import counted
     from jsa.effects import effects
     from jsa.evaluation.rows import FirstRows
     from jsa.training.report import evaluation_progress
@@ -60,7 +61,7 @@ def run(arguments: Sequence[str]) -> None:
     with evaluation_progress(len(rows), "effects") as progress:
         found = effects(opened.model, rows, parsed.seed, progress)
     labels = observed_labels(opened.shape, opened.splits.column_names)
-    print(f"{_variables(len(found.shares))} next to the data, on {len(rows)} {parsed.split} rows")
+    print(f"{counted(len(found.shares), 'latent variable')} next to the data, on {len(rows)} {parsed.split} rows")
     shown = found.strongest[: parsed.variables]
     for variable in shown:
         for line in _paragraph(found, variable, labels, parsed.columns):
@@ -73,24 +74,20 @@ def run(arguments: Sequence[str]) -> None:
     else:
         _draw(parsed.out, found, shown, opened.shape)
         written = len(shown)
-    print(f"\n{_variables(written)} in {parsed.out}")
-
-
-def _variables(count: int) -> str:
-    return f"{count} latent variable{'s' if count > 1 else ''}"
+    print(f"\n{counted(written, 'latent variable')} in {parsed.out}")
 
 
 def _paragraph(found: Effects, variable: int, labels: Sequence[str], columns: int) -> Iterator[str]:
     """How often a variable has its values, and the columns that change most with it."""
     shares, total = found.shares[variable].tolist(), float(found.explained.sum())
     part = float(found.explained[variable]) / total if total else 0.0
-    is_bit = len(shares) == 2
+    is_bit, width = len(shares) == 2, max(map(len, labels))
     yield f"\n{'bit' if is_bit else 'variable'} {variable + 1}, {part:.1%} of what all explain"
     values = [f"on in {shares[1]:.1%} of the rows"] if is_bit else [f"{share:.1%} of the rows" for share in shares]
     for value, (share, (before, after)) in enumerate(zip(values, found.changes(variable), strict=True)):
         yield f"  {share}" if is_bit else f"  class {value}, {share}"
         for column in (after - before).abs().argsort(descending=True)[:columns].tolist():
-            yield f"    {labels[column]:{max(map(len, labels))}}  {before[column]:.2f} -> {after[column]:.2f}"
+            yield f"    {labels[column]:{width}}  {before[column]:.2f} -> {after[column]:.2f}"
 
 
 def _draw(path: Path, found: Effects, shown: Sequence[int], shape: RowShape) -> None:

@@ -1,0 +1,40 @@
+"""The run of an analyst with a table of their own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jsa.cli import main
+from own_tables import SIZES, save, spelled
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the analyst works in, with the table ``d/t.csv``."""
+    folder = tmp_path / "home"
+    save(folder / "d" / "t.csv", spelled(200))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of that table, begun in its folder by a relative path."""
+    folder = tmp_path_factory.mktemp("trained")
+    save(folder / "d" / "t.csv", spelled(200))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["train", "--data", "d/t.csv", *SIZES, "--out", "run"]) == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def run(home: Path, trained: Path) -> Path:
+    """The run as if it had been made by the analyst."""
+    shutil.copytree(trained, home / "run")
+    for notes in (home / "run").glob("data.json"):
+        notes.write_text(notes.read_text().replace(str(trained.parent), str(home)))
+    return home / "run"
