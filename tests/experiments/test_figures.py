@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
@@ -68,12 +69,12 @@ def test_seeds_become_one_curve() -> None:
     assert curve.deviation[-1] == pytest.approx(2**0.5)
 
 
-def drawn(results: list[Result], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Figure:
-    """The figure of the first column, as an object."""
+def drawn(results: list[Result], folder: Path, monkeypatch: pytest.MonkeyPatch, which: int = 0) -> Figure:
+    """A figure as an object: the first one where not given."""
     figures: list[Figure] = []
     monkeypatch.setattr("jsa.experiments.figures._save", lambda figure, path: figures.append(figure) or [path])
     list(draw_figures(results, folder))
-    return figures[0]
+    return figures[which]
 
 
 @pytest.mark.parametrize("bad", ["reinforce", "rebar"])
@@ -96,6 +97,13 @@ def test_the_switch_is_marked_against_epochs_and_time(tmp_path: Path, monkeypatc
     ]
     before = max((point for point in result(chains=True).curve if point.stage == 1), key=lambda point: point.epoch)
     assert places == [[600], [pytest.approx(before.processor_seconds / 3600)]]
+
+
+def test_gradients_that_do_not_vary_leave_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = result("vimco", table="table2", column="categorical", variance=True)
+    one = replace(one, variance=(replace(one.variance[0], theta=None), *one.variance[1:]))
+    theta, phi = drawn([one], tmp_path, monkeypatch, which=1).axes
+    assert [list(axis.lines[0].get_xdata()) for axis in (theta, phi)] == [[200, 300], [100, 200, 300]]
 
 
 def test_a_figure_counts_the_seeds_of_its_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,13 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert one.valid.nll == one.leading[0].rescored.nll
 
 
+def test_a_gradient_without_variance_is_a_result_like_others(tmp_path: Path) -> None:
+    one = result("jsa", table="table2", column="categorical", variance=True)
+    one = replace(one, variance=(replace(one.variance[0], theta=None), *one.variance[1:]))
+    write_result(one, tmp_path / "one.json")
+    assert read_result(tmp_path / "one.json") == one
+
+
 def test_no_path_of_the_machine_is_published(tmp_path: Path) -> None:
     one = result()
     there = replace(one, config=replace(one.config, dataset=replace(one.config.dataset, data_dir=Path("/secret"))))

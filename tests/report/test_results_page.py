@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,14 @@ def test_curves_charts_and_series(tmp_path: Path) -> None:
     assert curve["negative_bound"][0] == 405
     assert "acceptance" not in data["runs"][2]["tracks"]["curve"]
     assert data["runs"][3]["tracks"]["variance"]["theta_high"] == [1.2, 1.2, 1.2]
+
+
+def test_a_gradient_without_variance_is_no_point_of_the_chart(tmp_path: Path) -> None:
+    one = result("vimco", table="table2", column="categorical", variance=True)
+    save(replace(one, variance=(replace(one.variance[0], theta=None), *one.variance[1:])), tmp_path)
+    track = page(tmp_path).data["runs"][0]["tracks"]["variance"]
+    assert (track["theta"], track["theta_low"]) == ([None, 1.0, 1.0], [None, 0.8, 0.8])
+    assert track["phi"] == [1.0, 1.0, 1.0]
 
 
 def test_a_page_without_chains_and_variances_has_no_room_for_them(tmp_path: Path) -> None:

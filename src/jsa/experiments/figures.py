@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -134,17 +135,17 @@ def _variances(compared: ComparedTable, methods: Sequence[tuple[Method, Sequence
     figure, axes = _panels()
     for axis, name in zip(axes, ("theta", "phi"), strict=True):
         for method, runs in methods:
-            curve = over_seeds(
-                runs,
-                attrgetter("epoch"),
-                attrgetter(f"{name}.log_variance"),
-                variance=True,
-            )
+            curve = over_seeds(runs, attrgetter("epoch"), partial(_log_variance, name), variance=True)
             _draw(axis, curve, method, "-", method.label)
         axis.set(xlabel="training epochs", ylabel=rf"log variance of the gradient for $\{name}$")
         _mark_switch(axis, methods)
     _finish(figure, axes, f"Categorical, {_budget(compared, methods)}", "given the states of the chains")
     return figure
+
+
+def _log_variance(name: str, point: VariancePoint) -> float | None:
+    found = getattr(point, name)
+    return None if found is None else found.log_variance
 
 
 def _panels() -> tuple[Figure, Sequence[Axes]]:
@@ -178,14 +179,10 @@ def _draw(axis: Axes, curve: Curve, method: Method, line: str, label: str | None
 
 
 def _mark_switch(axis: Axes, methods: Sequence[tuple[Method, Sequence[Result]]]) -> None:
-    """A line where the chains begin to persist."""
-    for _, runs in methods:
-        for run in runs:
-            if any(point.stage == 2 for point in run.curve):
-                axis.axvline(
-                    run.config.switch_epoch, color="0.6", linestyle=":", linewidth=0.8, label="stage II begins"
-                )
-                return
+    """A line where the chains begin to persist: after the same epochs for all methods."""
+    epoch = next((run.switch_epoch for _, runs in methods for run in runs if run.switch_epoch is not None), None)
+    if epoch is not None:
+        axis.axvline(epoch, color="0.6", linestyle=":", linewidth=0.8, label="stage II begins")
 
 
 def _mark_switches(
@@ -193,9 +190,10 @@ def _mark_switches(
 ) -> None:
     """A line for each method with chains, in its colour: in time, each begins stage II somewhere else."""
     for method, runs in methods:
-        last = [max((place(point) for point in run.curve if point.stage == 1), default=None) for run in runs]
-        found = [where for where in last if where is not None]
-        if found and any(point.stage == 2 for run in runs for point in run.curve):
+        switched = [run for run in runs if run.switch_epoch is not None]
+        last = [[place(point) for point in run.curve if point.stage == 1][-1:] for run in switched]
+        found = [where for places in last for where in places]
+        if found:
             colour = COLOURS[STYLES[method.name].colour]
             axis.axvline(sum(found) / len(found), color=colour, linestyle=":", linewidth=0.8)
 

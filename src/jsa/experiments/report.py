@@ -90,7 +90,7 @@ def _entry(result: Result, group: str, method: str, folder: Path) -> Entry:
         style=STYLES[result.job.method],
         curve=_curve(result.curve),
         variance=_variance(result.variance),
-        switch_epoch=_switch_epoch(result),
+        switch_epoch=result.switch_epoch,
         best_epoch=result.best_epoch,
         valid_nll=result.valid.nll,
         valid_samples=result.valid.samples,
@@ -114,18 +114,9 @@ def _variance(points: tuple[VariancePoint, ...]) -> Track:
     track: dict[str, list[float | None]] = {"epoch": [point.epoch for point in points]}
     for name in ("theta", "phi"):
         found = [getattr(point, name) for point in points]
-        track[name] = [one.log_variance for one in found]
-        track[f"{name}_low"], track[f"{name}_high"] = [one.low for one in found], [one.high for one in found]
+        for track_name, figure in ((name, "log_variance"), (f"{name}_low", "low"), (f"{name}_high", "high")):
+            track[track_name] = [getattr(one, figure, None) for one in found]
     return track
-
-
-def _switch_epoch(result: Result) -> int | None:
-    """The last epoch of stage I. Validations are too rare to show it, but where it came by itself they are all."""
-    first = next((point.epoch for point in result.curve if point.stage == 2), None)
-    if first is None:
-        return None
-    by_itself = result.config.stages.switch_patience is not None
-    return first - 1 if by_itself else min(first - 1, result.config.switch_epoch)
 
 
 def _pictures(path: Path) -> tuple[Picture, ...]:

@@ -66,11 +66,14 @@ class Point:
 
 @dataclass(frozen=True)
 class VariancePoint:
-    """The variance of the gradients at an epoch, given the states of the chains where there are chains."""
+    """The variance of the gradients at an epoch, given the states of the chains where there are chains.
+
+    It is none where no gradient differed from another: JSON has no number for the logarithm of zero.
+    """
 
     epoch: int
-    theta: LogVariance
-    phi: LogVariance
+    theta: LogVariance | None
+    phi: LogVariance | None
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,11 @@ class Result:
     def valid(self) -> Likelihood:
         """The score of the best epoch on the validation rows, by as many samples as the test."""
         return next(found.rescored for found in self.leading if found.epoch == self.best_epoch)
+
+    @property
+    def switch_epoch(self) -> int | None:
+        """The last epoch of stage I; none where the chains did not persist. Validations may be too rare to show it."""
+        return self.config.switch_epoch if any(point.stage == 2 for point in self.curve) else None
 
 
 def write_result(result: Result, path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import torch
 
 from jsa.assembly import load_splits, make_estimator, make_model
 from jsa.evaluation.gradient_variance import gradient_variance
+from jsa.evaluation.score import LogVariance
 from jsa.experiments.results import VariancePoint
 from jsa.files import write_text
 from jsa.learner import Learner
@@ -52,9 +54,13 @@ def variances_along(folder: RunFolder, stop: StopRequest, draws: int) -> tuple[V
                 found = gradient_variance(model, estimator, batch, draws, progress=stop.interrupting(progress))
         except StopRequestedError:
             raise stop.interrupted(f"before the variance at epoch {epoch}", "the same command") from None
-        known[epoch] = VariancePoint(epoch, found["theta"], found["phi"])
+        known[epoch] = VariancePoint(epoch, _varying(found["theta"]), _varying(found["phi"]))
         write_text(path, json.dumps([to_record(point) for point in known.values()]) + "\n")
     return tuple(known[epoch] for epoch in epochs)
+
+
+def _varying(found: LogVariance) -> LogVariance | None:
+    return found if math.isfinite(found.log_variance) else None
 
 
 def _read(path: Path) -> dict[int, VariancePoint]:
