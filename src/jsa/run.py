@@ -25,12 +25,13 @@ from jsa.scoring import Scoring
 from jsa.training.events import Events
 from jsa.training.folder import RunFolder, refuse_existing, unused
 from jsa.training.identity import DataIdentity
-from jsa.training.loop import TrainingRows, Watcher, train
+from jsa.training.loop import TrainingRows, train
 from jsa.training.report import watcher
 from jsa.training.scores import Scores, read_scores
 from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.stages import check_rows_stay
+from jsa.training.watcher import Watcher
 
 SAMPLES_SHOWN = 100
 PAIRS_SHOWN = 50

@@ -1,12 +1,14 @@
-"""The run of an analyst with a table of their own."""
+"""Runs that the tests of commands share."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import block_tables
 from jsa.cli import main
 from own_tables import SIZES, save, spelled
 
@@ -38,3 +40,19 @@ def run(home: Path, trained: Path) -> Path:
     for notes in (home / "run").glob("data.json"):
         notes.write_text(notes.read_text().replace(str(trained.parent), str(home)))
     return home / "run"
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of blocks."""
+    path = tmp_path_factory.mktemp("table") / "mine.csv"
+    np.savetxt(path, block_tables.blocks(300, seed=0), fmt="%d", delimiter=",")
+    return path
+
+
+@pytest.fixture(scope="session")
+def run_folder(table: Path) -> Path:
+    """The run folder of a model that was trained on it; whoever changes something there works on a copy."""
+    out = table.parent / "run"
+    assert main(["train", "--data", str(table), *block_tables.SIZES, "--out", str(out)]) == 0
+    return out

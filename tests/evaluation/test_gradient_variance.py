@@ -11,13 +11,10 @@ import torch
 from jsa import JSA, Batch, LatentVariableModel, Stage
 from jsa.errors import UsageError
 from jsa.estimators import Enumeration, Hybrid, LeaveOneOut, Reinforce
-from jsa.evaluation.gradient_variance import (
-    Moments,
-    PosteriorGradient,
-    gradient_report,
-    parameter_groups,
-    posterior_gradient,
-)
+from jsa.evaluation.gradient_variance import gradient_report
+from jsa.evaluation.gradients import parameter_groups
+from jsa.evaluation.moments import Moments
+from jsa.evaluation.posterior_gradient import PosteriorGradient, posterior_gradient
 from jsa.samplers import metropolis_independence
 from jsa.samplers.trajectory import Trajectory
 from small_models import Example, enumerated, exact_gradients, one_layer
@@ -115,7 +112,7 @@ def test_chains_at_the_posterior_have_no_bias(kind: type[JSA]) -> None:
 def test_long_chains_give_the_enumerated_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     example = one_layer()
     exact = posterior_gradient(example.model, example.batch).gradients
-    monkeypatch.setattr("jsa.evaluation.gradient_variance.ENUMERATION_LIMIT", 1)
+    monkeypatch.setattr("jsa.evaluation.posterior_gradient.STATES_SUMMED", 1)
     sampled = posterior_gradient(example.model, example.batch, moves=20_000).gradients
     for group in exact:
         assert (sampled[group] - exact[group]).norm() < 0.1 * exact[group].norm()
@@ -181,7 +178,7 @@ def counted_moves(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         made.append(int(str(arguments[-1])))
         return metropolis_independence(*arguments)
 
-    monkeypatch.setattr("jsa.evaluation.gradient_variance.metropolis_independence", counted)
+    monkeypatch.setattr("jsa.evaluation.posterior_gradient.metropolis_independence", counted)
     return made
 
 
@@ -190,7 +187,7 @@ def test_a_reference_makes_the_moves_that_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, moves: int, burn_in: int | None
 ) -> None:
     example = one_layer()
-    monkeypatch.setattr("jsa.evaluation.gradient_variance.ENUMERATION_LIMIT", 1)
+    monkeypatch.setattr("jsa.evaluation.posterior_gradient.STATES_SUMMED", 1)
     made = counted_moves(monkeypatch)
     posterior_gradient(example.model, example.batch, moves, burn_in)
     assert sum(made) == moves
@@ -228,7 +225,7 @@ def test_a_reference_without_an_average_is_refused(moves: int, burn_in: int | No
 def test_a_reference_tells_its_own_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     example = one_layer()
     exact = posterior_gradient(example.model, example.batch).gradients
-    monkeypatch.setattr("jsa.evaluation.gradient_variance.ENUMERATION_LIMIT", 1)
+    monkeypatch.setattr("jsa.evaluation.posterior_gradient.STATES_SUMMED", 1)
     torch.manual_seed(0)
     found = [posterior_gradient(example.model, example.batch, moves=400) for _ in range(24)]
     for group, gradient in exact.items():

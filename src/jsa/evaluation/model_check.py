@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jsa.errors import UsageError
-from jsa.evaluation.gradient_variance import can_be_enumerated
+from jsa.evaluation.posterior_gradient import can_be_enumerated
 from jsa.model import LatentVariableModel, Posterior, draw, evaluate, log_joint, log_prob
 from jsa.types import Batch
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -18,9 +18,9 @@ from jsa.configuration import TrainConfig
 from jsa.counting import Counter, counting
 from jsa.crash import crash_point
 from jsa.data import Dataset, batches_in_epoch, epoch_order
-from jsa.errors import CheckpointError, JsaError, NumericalError
+from jsa.errors import NumericalError
 from jsa.estimators import PersistentEstimator, Stage
-from jsa.evaluation.likelihood import Likelihood, Progress, likelihood
+from jsa.evaluation.likelihood import Likelihood, likelihood
 from jsa.evaluation.rows import Rows
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel
@@ -28,41 +28,19 @@ from jsa.training.attempt import Attempts
 from jsa.training.checkpoint import save_weights
 from jsa.training.folder import RunFolder
 from jsa.training.identity import identity
-from jsa.training.numbers import NonFiniteWeightsError, refuse_non_finite_step, refuse_non_finite_weights
+from jsa.training.keeping import Keeper
+from jsa.training.numbers import refuse_non_finite_step, refuse_non_finite_weights
 from jsa.training.optimiser import forget_gradients, learned, make_optimiser
 from jsa.training.schedule import learning_rate
 from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.stages import check_rows_stay, set_stage, still_to_switch
 from jsa.training.state import TrainingState
+from jsa.training.watcher import Watcher
 from jsa.types import Estimate
 
 SKIPS_IN_A_ROW = 100
 """After so many skipped batches one after the other, something is wrong that no next batch will mend."""
-
-
-class Watcher(Protocol):
-    """Who is told how the training goes."""
-
-    def start(self, epoch: int, step: int) -> None:
-        """The training begins in this epoch, behind so many steps."""
-        ...
-
-    def step(self, epoch: int) -> None:
-        """A step was made."""
-        ...
-
-    def validating(self, rows: int) -> Progress:
-        """A validation begins; the answer is told how many rows are done."""
-        ...
-
-    def epoch(self, record: Mapping[str, object]) -> None:
-        """An epoch ended, with these figures."""
-        ...
-
-    def note(self, sentence: str) -> None:
-        """Something that whoever trains should know."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -131,15 +109,10 @@ class _Training:
         same = identity(config, rows.train)
         self.state = TrainingState(self.learner, self.optimiser, self.average, self.device, same)
         self.steps = config.epochs * batches_in_epoch(len(rows.train), config.batch_size)
-        self.kept_step: int | None = None
-        if folder.state.is_file():
-            self.state.load(folder.state)
-            self.kept_step = self.state.standing.step
+        self.keeper = Keeper(self.state, folder, config)
         self.state.standing.leading.kept = config.validation.leading_epochs
         folder.cut_metrics(self.state.standing.metrics_bytes)
         self.counter = Counter()
-        self.seconds_before = self.state.standing.seconds
-        self.started = self.kept_at = time.monotonic()
 
     def run(self) -> LeadingEpochs:
         """Goes on from wherever the training stands to its end."""
@@ -153,7 +126,7 @@ class _Training:
                     self._end_epoch()
                 self._write_epoch()
         except StopRequestedError:
-            self._keep()
+            self.keeper.keep()
             where = f"at step {at.step} (epoch {at.epoch})"
             raise self.stop.interrupted(where, self.folder.resume_command) from None
         return at.leading
@@ -182,7 +155,7 @@ class _Training:
                 crash_point("step-in-stage-two")
             crash_point("step")
             self.watcher.step(at.epoch)
-            self._keep_if_due()
+            self.keeper.keep_if_due()
             self.stop.check()
 
     def _try_step(self, index: Tensor) -> bool:
@@ -226,7 +199,7 @@ class _Training:
         leads = False
         if at.epoch % validation.validate_every == 0 or at.epoch == self.config.epochs:
             crash_point("validation")
-            self._keep_if_due()
+            self.keeper.keep_if_due()
             with self._located(at.step):
                 result, followed = self._validate()
             record |= {"valid_nll": result.nll, "valid_effective_sample_size": result.effective_sample_size}
@@ -236,14 +209,14 @@ class _Training:
         record["decoder_evaluations"] = at.decoder_evaluations
         record["training_seconds"] = round(at.training_seconds, 3)
         record["processor_seconds"] = round(at.processor_seconds, 3)
-        record["seconds"] = round(self._seconds(), 3)
+        record["seconds"] = round(self.keeper.seconds, 3)
         at.ended = record
         # Leading weights are written after a state that knows of them, so that the two always belong together; and a
         # snapshot is a copy of the state.
         if leads or self._snapshot_is_due():
-            self._keep()
+            self.keeper.keep()
         else:
-            self._keep_if_due()
+            self.keeper.keep_if_due()
 
     def _validate(self) -> tuple[Likelihood, dict[str, float]]:
         """The likelihood of the validation rows, and the NLL of the rows that are followed."""
@@ -278,7 +251,7 @@ class _Training:
         at = self.state.standing
         record = at.ended or {}
         crash_point("epoch-end")
-        with self._located(at.step), self._writing():
+        with self._located(at.step), self.keeper.writing():
             if self._snapshot_is_due():
                 self.folder.take_snapshot(at.epoch)
             self._write_leading(record)
@@ -291,9 +264,9 @@ class _Training:
         at.finished = early or at.epoch == self.config.epochs
         at.next_epoch(length)
         if at.finished:
-            self._keep()
+            self.keeper.keep()
         else:
-            self._keep_if_due()
+            self.keeper.keep_if_due()
         crash_point("epoch-begin")
 
     def _write_leading(self, record: Mapping[str, object]) -> None:
@@ -308,64 +281,14 @@ class _Training:
                 save_weights(self.evaluated, self.folder.leading_epoch(epoch), record)
             self.folder.keep_leading(epochs)
 
-    def _keep(self) -> None:
-        """Writes the state."""
-        self.state.standing.seconds = self._seconds()
-        with self._writing():
-            self.state.save(self.folder.state)
-        self.kept_at = time.monotonic()
-        self.kept_step = self.state.standing.step
-
-    def _keep_if_due(self) -> None:
-        if time.monotonic() - self.kept_at >= self.config.machine.checkpoint_seconds:
-            self._keep()
-
     def _stage(self) -> int | None:
         return int(self.estimator.stage) if isinstance(self.estimator, PersistentEstimator) else None
 
     def _rate(self, step: int) -> float:
         return learning_rate(self.config.optimisation, step, self.steps)
 
-    def _seconds(self) -> float:
-        return self.seconds_before + time.monotonic() - self.started
-
-    @property
-    def _kept(self) -> str:
-        if self.kept_step is None:
-            return "there is no checkpoint yet"
-        return f"the checkpoint of step {self.kept_step} is whole"
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Says what is left of the run where the disk is full or fails."""
-        try:
-            yield
-        except (OSError, CheckpointError) as error:
-            reason = str(error) if isinstance(error, JsaError) else f"a file could not be written ({error})"
-            raise CheckpointError(
-                f"{reason}; {self._kept}. Make room on the disk, then continue with: {self.folder.resume_command}"
-            ) from error
-
-    @contextmanager
-    def _located(self, step: int) -> Iterator[None]:
-        """Says where in the training a number went wrong, and how to go on from the state before it."""
-        try:
-            yield
-        except NumericalError as error:
-            place = f"at step {step} (epoch {self.state.standing.epoch}) of {type(self.estimator).__name__}"
-            # Weights that the step before this one spoilt are not kept: the last checkpoint is older and sound.
-            with suppress(NonFiniteWeightsError):
-                self._keep()
-            raise NumericalError(f"{place}: {error}; {self._kept}. {self._advice}") from error
-
-    @property
-    def _advice(self) -> str:
-        if self.kept_step is None:
-            return "A lower --learning-rate often helps"
-        resume, optimisation = self.folder.resume_command, self.config.optimisation
-        rate = f"{resume} --learning-rate {optimisation.learning_rate / 3:.1g}"
-        skip = f", or without such batches: {resume} --non-finite skip" if optimisation.non_finite == "stop" else ""
-        return f"Continue with a lower rate: {rate}{skip}"
+    def _located(self, step: int) -> AbstractContextManager[None]:
+        return self.keeper.located(step, type(self.estimator).__name__)
 
 
 def _weight_average(model: LatentVariableModel, decay: float | None) -> AveragedModel | None:

@@ -69,13 +69,8 @@ def run(arguments: Sequence[str]) -> None:
 
     from jsa.estimators import PersistentEstimator
     from jsa.estimators.build import estimator_class
-    from jsa.evaluation.gradient_variance import (
-        can_be_enumerated,
-        check_draws,
-        check_reference_moves,
-        gradient_report,
-        posterior_gradient,
-    )
+    from jsa.evaluation.gradient_variance import check_draws, gradient_report
+    from jsa.evaluation.posterior_gradient import can_be_enumerated, check_reference_moves, posterior_gradient
     from jsa.evaluation.score import figures_record
     from jsa.training.report import evaluation_progress
 

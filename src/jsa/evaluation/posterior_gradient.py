@@ -1,0 +1,103 @@
+"""The gradient that methods with chains aim at: that of the posterior itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from jsa.errors import UsageError
+from jsa.estimators import Enumeration
+from jsa.estimators.weighted import weighted_loss
+from jsa.evaluation.gradients import gradient_vectors, parameter_groups
+from jsa.evaluation.moments import GROUPS, Moments, group_sizes
+from jsa.model import LatentVariableModel, Posterior
+from jsa.samplers import metropolis_independence
+from jsa.types import Batch
+
+MOVES_AT_ONCE = 20
+
+STATES_SUMMED = 4_096
+"""Up to so many latent states the gradient is summed over all of them."""
+
+
+@dataclass(frozen=True)
+class PosteriorGradient:
+    """The gradient that methods with chains aim at, for theta and for phi.
+
+    Attributes:
+        gradients: Each as one vector.
+        squared_errors: The noise of each, summed over its components: from the spread over parts of the long chains, so
+            too low where a chain remembers for longer than such a part; 0 where the gradient was enumerated.
+    """
+
+    gradients: Mapping[str, Tensor]
+    squared_errors: Mapping[str, float]
+
+
+@torch.enable_grad()
+def posterior_gradient(
+    model: LatentVariableModel, batch: Batch, moves: int = 20_000, burn_in: int | None = None
+) -> PosteriorGradient:
+    """The gradient that methods with chains aim at: enumerated where that is possible, else from long chains.
+
+    Args:
+        model: The model.
+        batch: The batch.
+        moves: The Metropolis moves of each row's long chain.
+        burn_in: How many of them come before the average; a twentieth where not given.
+    """
+    before = moves // 20 if burn_in is None else burn_in
+    check_reference_moves(moves, before)
+    groups = parameter_groups(model, batch)
+    if can_be_enumerated(model):
+        exact = gradient_vectors(Enumeration()(model, batch).loss, groups)
+        return PosteriorGradient(exact, dict.fromkeys(exact, 0.0))
+    with torch.no_grad():
+        posterior = model.posterior(batch)
+        state = moved(model, batch, posterior, posterior.sample((1,))[0], before)
+    parts = {name: Moments() for name in groups}
+    total: dict[str, Tensor] = {}
+    for size in group_sizes(moves - before):
+        part: dict[str, Tensor] = {}
+        for count in _rounds(size):
+            posterior = model.posterior(batch)
+            with torch.no_grad():
+                trajectory = metropolis_independence(model, batch, posterior, state, count)
+            state = trajectory.last
+            weights = trajectory.multiplicities.to(state.dtype) / count
+            loss = weighted_loss(model, batch, trajectory.evaluated, weights).loss
+            for name, gradient in gradient_vectors(loss, groups).items():
+                part[name] = part.get(name, torch.zeros_like(gradient)) + gradient * (count / size)
+        for name, mean in part.items():
+            parts[name].add(mean)
+            total[name] = total.get(name, torch.zeros_like(mean)) + mean * (size / (moves - before))
+    return PosteriorGradient(total, {name: seen.summed_variance / GROUPS for name, seen in parts.items()})
+
+
+def can_be_enumerated(model: LatentVariableModel) -> bool:
+    """Whether the posterior's gradient is summed over all states, and not taken from long chains."""
+    return model.latent.states <= STATES_SUMMED
+
+
+def check_reference_moves(moves: int, burn_in: int = 0) -> None:
+    """Refuses so few moves of the long chains that they leave no average, or one whose noise cannot be told."""
+    if moves < GROUPS:
+        raise UsageError(f"the long chains of the reference need at least {GROUPS} moves, not {moves}")
+    if not 0 <= burn_in <= moves - GROUPS:
+        raise UsageError(f"{moves} moves leave room for a burn-in of 0 to {moves - GROUPS}, not {burn_in}")
+
+
+def moved(model: LatentVariableModel, batch: Batch, posterior: Posterior, state: Tensor, moves: int) -> Tensor:
+    """Where chains stand after so many moves."""
+    for count in _rounds(moves):
+        state = metropolis_independence(model, batch, posterior, state, count).last
+    return state
+
+
+def _rounds(moves: int) -> Iterator[int]:
+    """The moves in parts that are made at once."""
+    for done in range(0, moves, MOVES_AT_ONCE):
+        yield min(MOVES_AT_ONCE, moves - done)
