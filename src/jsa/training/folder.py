@@ -143,7 +143,7 @@ class RunFolder:
             crash_point("metrics-half")
             file.write(line[-20:])
             file.flush()
-            os.fsync(file.fileno())
+            flush(self.metrics)
         crash_point("metrics-written")
         return start + len(line)
 

@@ -30,3 +30,26 @@ class Watcher(Protocol):
     def note(self, sentence: str) -> None:
         """Something that whoever trains should know."""
         ...
+
+
+class Silent:
+    """Nobody is told."""
+
+    def start(self, epoch: int, step: int) -> None:
+        """Nothing is shown."""
+
+    def step(self, epoch: int) -> None:
+        """Nothing is shown."""
+
+    def validating(self, rows: int) -> Progress:
+        """Nothing is shown."""
+        return lambda count: None
+
+    def epoch(self, record: Mapping[str, object]) -> None:
+        """Nothing is shown."""
+
+    def note(self, sentence: str) -> None:
+        """Nothing is shown."""
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,249 @@
+"""A scikit-learn estimator for tables of 0/1 values or small whole numbers: fit, transform, score, sample.
+
+It needs scikit-learn, which ``pip install "jsa[sklearn]"`` brings; nothing else of jsa does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from jsa.assembly import make_estimator, make_model
+from jsa.configuration import MachineConfig, MethodConfig, OptimiserConfig, TrainConfig
+from jsa.data import IndexedDataset, batches_in_epoch
+from jsa.data.shape import RowShape
+from jsa.data.streams import permutation
+from jsa.data.values import as_bytes
+from jsa.encoding import compact, encode
+from jsa.errors import DataError, NumericalError, UsageError
+from jsa.evaluation.likelihood import evaluating, exact_row_likelihoods, row_likelihoods
+from jsa.files import short_lived
+from jsa.latent import LatentSpace
+from jsa.learner import Learner
+from jsa.models.configuration import preset
+from jsa.run import prepare_machine
+from jsa.training.checkpoint import load_weights
+from jsa.training.folder import RunFolder
+from jsa.training.loop import TrainingRows, train
+from jsa.training.report import watcher
+from jsa.training.watcher import Silent
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
+    from sklearn.utils import Tags, check_random_state
+    from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError('jsa.sklearn needs scikit-learn: pip install "jsa[sklearn]"') from error
+
+
+class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """A generative model of the rows of a table, with discrete latent variables, as scikit-learn knows estimators.
+
+    The model is p(x, h) = p(x | h) p(h) with bits h, or classes, and is learned by maximum likelihood together with an
+    inference model q(h | x), which is what ``transform`` gives.
+
+    Args:
+        latents: The number of latent variables; for several stochastic layers, of each, the one next to the data first.
+        latent_classes: The values that each of them can take: 2 are bits.
+        hidden: The widths of deterministic layers between data and latent variables; none for a linear model.
+        prior: ``fixed`` for fair coins and uniform classes, or ``learned``.
+        method: The method that learns: see ``jsa list estimators``.
+        particles: Its proposals or samples a row at a step; those that it has by itself where not given.
+        epochs: Passes through the rows.
+        batch_size: Rows a step.
+        learning_rate: The learning rate of Adam.
+        validation_fraction: The share of the rows that is not learned from, but finds the best epoch.
+        samples: The importance samples a row of ``score``. Where there are not more latent states than that, it is
+            exact.
+        device: The torch device.
+        random_state: What all randomness comes from: a number, a numpy RandomState, or none.
+        verbose: Whether to show how the training goes.
+
+    Attributes:
+        model_: The model, a ``jsa.BeliefNetwork``.
+        column_classes_: The number of values that every column can take: one more than the largest that was seen.
+        best_epoch_: The epoch whose weights were taken.
+        validation_nll_: The mean negative log-likelihood of the validation rows at that epoch, by 100 samples.
+        history_: The figures of each epoch.
+        n_features_in_, feature_names_in_: As scikit-learn defines them.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.repeat(np.random.default_rng(0).integers(0, 2, (200, 2)), 4, axis=1)  # two bits, four times each
+        >>> model = DiscreteLatentModel(latents=2, epochs=60, learning_rate=0.03, random_state=0).fit(x)
+        >>> model.transform(x).shape, model.score_samples(x).shape, model.sample(3).shape
+        ((200, 2), (200,), (3, 8))
+        >>> bool(model.score(x) > 8 * np.log(0.5))  # better than fair coins
+        True
+    """
+
+    def __init__(
+        self,
+        latents: int | Sequence[int] = 10,
+        *,
+        latent_classes: int = 2,
+        hidden: Sequence[int] = (),
+        prior: Literal["fixed", "learned"] = "fixed",
+        method: str = "jsa",
+        particles: int | None = None,
+        epochs: int = 300,
+        batch_size: int = 50,
+        learning_rate: float = 3e-3,
+        validation_fraction: float = 0.1,
+        samples: int = 1000,
+        device: str = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.latents = latents
+        self.latent_classes = latent_classes
+        self.hidden = hidden
+        self.prior = prior
+        self.method = method
+        self.particles = particles
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.samples = samples
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learns from the rows of a table.
+
+        Args:
+            X: Whole numbers from 0 on, row by row: 0 and 1 for bits.
+            y: Nothing is learned from it.
+        """
+        values = self._values(X, reset=True)
+        self.column_classes_ = max(2, int(values.max()) + 1)
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        # The caller's own random numbers stay as they are.
+        with _mended_by_the_caller(), torch.random.fork_rng(), TemporaryDirectory() as name, short_lived():
+            self._learn(values, RunFolder(Path(name)))
+        return self
+
+    def _learn(self, values: NDArray[np.uint8], folder: RunFolder) -> None:
+        config = self._config()
+        prepare_machine(config)
+        learned, validated = map(self._rows, self._divided(values))
+        model = make_model(config, RowShape(values.shape[1], 0, self.column_classes_, None))
+        learner = Learner(model, make_estimator(config, model, learned, folder))
+        steps = batches_in_epoch(len(learned), config.batch_size)
+        with closing(watcher(config.epochs, steps) if self.verbose else Silent()) as shown:
+            best = train(learner, TrainingRows(learned, validated), config, folder, shown).best
+        load_weights(model, folder.best)
+        self.model_ = model.cpu().eval()
+        self.best_epoch_, self.validation_nll_ = best.epoch, best.nll
+        self.history_ = list(folder.read_metrics())
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """What q(h | x) says about each row: the probability that each bit is on, or of each class of each variable.
+
+        Of several stochastic layers, it is the one next to the data.
+        """
+        return encode(self.model_, self._known(X)).means
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """log p(x) of each row; where it is estimated by samples, it is more often too low than too high."""
+        rows = self._known(X)
+        if self.model_.latent.states <= self.samples:
+            return -exact_row_likelihoods(self.model_, rows).nll.numpy()
+        return -row_likelihoods(self.model_, rows, self.samples, seed=self._seed).nll.numpy()
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """The mean of log p(x) over the rows: the higher the better."""
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> NDArray[np.int64]:
+        """Rows from the model itself.
+
+        Args:
+            n_samples: How many.
+            random_state: What they come from; none for new ones at each call.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"n_samples must be at least 1, not {n_samples}")
+        with torch.random.fork_rng(), evaluating(self.model_):
+            torch.manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
+            observed = self.model_.observation(self.model_.sample_latent((n_samples,)))
+            return compact(LatentSpace.of(observed.layer), observed.sample()).numpy().astype(np.int64)
+
+    @property
+    def _n_features_out(self) -> int:
+        """What scikit-learn asks for the names of the columns that ``transform`` gives."""
+        return int(self.model_.latent.layers[0].width)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _config(self) -> TrainConfig:
+        """These settings, as a run has them; a wrong one is refused with a sentence."""
+        latents = (self.latents,) if isinstance(self.latents, int | np.integer) else tuple(self.latents)
+        network = replace(
+            preset("nonlinear" if len(self.hidden) else "linear"),
+            latents=tuple(map(int, latents)),
+            latent_kind="bernoulli" if self.latent_classes == 2 else "categorical",
+            latent_classes=self.latent_classes,
+            hidden=tuple(self.hidden),
+            prior=self.prior,
+        )
+        return TrainConfig(
+            data="table",
+            network=network,
+            estimator=self.method,
+            method=MethodConfig(particles=self.particles),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            seed=self._seed,
+            optimisation=OptimiserConfig(learning_rate=self.learning_rate),
+            machine=MachineConfig(device=self.device),
+        )
+
+    def _divided(self, values: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The rows that are learned from, and those that find the best epoch: at least one of each."""
+        if not 0 < self.validation_fraction < 1:
+            raise UsageError(f"validation_fraction lies between 0 and 1, not {self.validation_fraction}")
+        count = min(len(values) - 1, max(1, round(self.validation_fraction * len(values))))
+        order = permutation(len(values), "table split", self._seed)
+        return values[np.sort(order[count:])], values[np.sort(order[:count])]
+
+    def _known(self, X: ArrayLike) -> IndexedDataset:
+        """Rows of the kind that was learned from."""
+        check_is_fitted(self)
+        with _mended_by_the_caller():
+            return self._rows(self._values(X, reset=False))
+
+    def _rows(self, values: NDArray[np.uint8]) -> IndexedDataset:
+        return IndexedDataset(torch.from_numpy(values), classes=self.column_classes_)
+
+    def _values(self, X: ArrayLike, *, reset: bool) -> NDArray[np.uint8]:
+        checked = validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1)
+        check_non_negative(checked, type(self).__name__)
+        with _mended_by_the_caller():
+            return as_bytes(checked, "X")
+
+
+@contextmanager
+def _mended_by_the_caller() -> Iterator[None]:
+    """Wrong values and settings are ValueErrors to scikit-learn, and nobody can continue a training that diverged."""
+    try:
+        yield
+    except NumericalError as error:
+        raise NumericalError(f"{error.__cause__ or error}; a lower learning_rate often helps") from error
+    except (UsageError, DataError) as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,160 @@
+"""The door for scikit-learn: its own checks, and what the figures mean."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from block_tables import blocks
+from jsa.errors import NumericalError
+from jsa.sklearn import DiscreteLatentModel
+
+TINY = {"latents": 2, "epochs": 2, "samples": 20, "random_state": 0}
+
+
+@parametrize_with_checks([DiscreteLatentModel(**TINY)])
+def test_it_is_an_estimator_as_scikit_learn_defines_it(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def table() -> np.ndarray:
+    return blocks(400, seed=3)
+
+
+@pytest.fixture(scope="module")
+def model(table: np.ndarray) -> DiscreteLatentModel:
+    return DiscreteLatentModel(latents=3, epochs=60, learning_rate=0.03, random_state=0).fit(table)
+
+
+def every_row(columns: int, values: int = 2) -> np.ndarray:
+    return np.array(list(product(range(values), repeat=columns)))
+
+
+def test_it_learns_what_columns_have_in_common(model: DiscreteLatentModel) -> None:
+    new = blocks(400, seed=4)
+    # Three fair bits, of which four columns each are copies with one in forty flipped: 5 % are drawn anew.
+    error = 0.025
+    noise = -(error * np.log(error) + (1 - error) * np.log(1 - error))
+    ideal = -(3 * np.log(2) + 12 * noise)
+    alone = 12 * np.log(0.5)
+    assert ideal - 1.0 < model.score(new) < ideal + 0.5
+    assert model.score(new) > alone + 3
+    assert model.score(new) == pytest.approx(model.score_samples(new).mean())
+
+
+@pytest.mark.parametrize("settings", [{}, {"latent_classes": 3}, {"latents": (3, 2)}, {"hidden": (5,)}])
+def test_probabilities_of_all_rows_sum_to_one(settings: dict[str, Any]) -> None:
+    rows = np.random.default_rng(0).integers(0, 3, (30, 4))
+    found = DiscreteLatentModel(**{**TINY, "samples": 100, **settings}).fit(rows)
+    assert found.column_classes_ == 3
+    assert np.exp(found.score_samples(every_row(4, 3))).sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_samples_estimate_what_enumeration_gives(model: DiscreteLatentModel, table: np.ndarray) -> None:
+    # Eight states are summed over by 1,000 samples, and estimated by 7 of them.
+    few = clone(model).set_params(samples=7)
+    few.__dict__ |= {name: value for name, value in vars(model).items() if name.endswith("_") or name == "_seed"}
+    exact, estimated = model.score_samples(table), few.score_samples(table)
+    assert np.abs(exact - estimated).max() > 1e-3
+    assert estimated.mean() == pytest.approx(exact.mean(), abs=0.5)
+
+
+def test_samples_come_from_the_model(model: DiscreteLatentModel) -> None:
+    rows = every_row(12)
+    weights = np.exp(model.score_samples(rows))
+    expected = weights @ rows
+    drawn = model.sample(5_000, random_state=1)
+    assert drawn.dtype == np.int64
+    errors = (drawn.mean(0) - expected) / np.sqrt(expected * (1 - expected) / len(drawn))
+    assert np.abs(errors).max() < 4.5
+    # Columns of one block agree; independent columns of these means would not.
+    agreed = (drawn[:, 0] == drawn[:, 1]).mean()
+    assert agreed == pytest.approx(weights @ (rows[:, 0] == rows[:, 1]), abs=0.03)
+    assert agreed > 0.8
+    assert np.array_equal(model.sample(3, random_state=1), model.sample(3, random_state=1))
+    assert set(np.unique(DiscreteLatentModel(**TINY).fit(np.array([[0, 3], [2, 1]])).sample(200))) == {0, 1, 2, 3}
+
+
+def test_codes_tell_the_blocks_apart(model: DiscreteLatentModel) -> None:
+    codes = model.transform(np.repeat(every_row(3), 4, axis=1))
+    assert codes.shape == (8, 3)
+    assert len(np.unique(codes.round(), axis=0)) == 8
+    assert list(model.get_feature_names_out()) == [f"discretelatentmodel{number}" for number in range(3)]
+
+
+def test_the_best_epoch_is_taken(model: DiscreteLatentModel) -> None:
+    validated = {line["epoch"]: line["valid_nll"] for line in model.history_ if "valid_nll" in line}
+    assert len(model.history_) == 60
+    assert (model.best_epoch_, model.validation_nll_) == min(validated.items(), key=lambda one: one[1])
+
+
+def test_it_is_repeatable_and_leaves_the_callers_random_numbers_alone(table: np.ndarray) -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first, second = (DiscreteLatentModel(**TINY).fit(table) for _ in range(2))
+    other = DiscreteLatentModel(**{**TINY, "random_state": 1}).fit(table)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert np.array_equal(first.transform(table), second.transform(table))
+    assert not np.array_equal(first.transform(table), other.transform(table))
+    again = pickle.loads(pickle.dumps(first))
+    assert np.array_equal(first.score_samples(table), again.score_samples(table))
+
+
+def test_it_can_be_searched_over_and_stand_in_a_pipeline(table: np.ndarray) -> None:
+    search = GridSearchCV(DiscreteLatentModel(**TINY), {"latents": [1, 3]}, cv=2).fit(table)
+    assert search.best_params_["latents"] in (1, 3)
+    whole = make_pipeline(Binarizer(threshold=0.5), DiscreteLatentModel(**TINY)).fit(table + 0.25)
+    assert whole.transform(table + 0.25).shape == (400, 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"latents": 0}, "every stochastic and hidden layer needs at least 1 unit"),
+        ({"method": "vimko"}, "did you mean 'vimco'?"),
+        ({"method": "arsm"}, "ARSM is for categorical latents"),
+        ({"epochs": 0}, "epochs"),
+        ({"validation_fraction": 1.0}, "validation_fraction lies between 0 and 1, not 1.0"),
+        ({"device": "nowhere"}, "nowhere"),
+    ],
+)
+def test_wrong_settings_are_value_errors(table: np.ndarray, settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        DiscreteLatentModel(**{**TINY, **settings}).fit(table)
+
+
+def test_wrong_values_are_named(model: DiscreteLatentModel, table: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"X: row 1, column 1 \(counted from 1\) holds 0.5"):
+        DiscreteLatentModel(**TINY).fit(np.array([[0.5, 1], [0, 1]]))
+    with pytest.raises(ValueError, match="holds the value 2, but 2 classes go up to 1"):
+        model.transform(table + 1)
+    with pytest.raises(ValueError, match="n_samples must be at least 1, not 0"):
+        model.sample(0)
+    with pytest.raises(NotFittedError):
+        DiscreteLatentModel().sample()
+
+
+def test_a_training_that_diverges_says_what_helps(table: np.ndarray) -> None:
+    with pytest.raises(NumericalError, match="a lower learning_rate often helps") as caught:
+        DiscreteLatentModel(**{**TINY, "learning_rate": 3e38}).fit(table)
+    assert "--resume" not in str(caught.value)
+
+
+def test_without_scikit_learn_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['sklearn'] = None; import jsa; jsa.likelihood; import jsa.sklearn"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'jsa.sklearn needs scikit-learn: pip install "jsa[sklearn]"' in found.stderr
