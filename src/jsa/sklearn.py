@@ -23,7 +23,7 @@ from jsa.data.shape import RowShape
 from jsa.data.streams import permutation
 from jsa.data.values import as_bytes
 from jsa.encoding import compact, encode
-from jsa.errors import DataError, NumericalError, UsageError
+from jsa.errors import DataError, NumericalError, UsageError, check_at_least
 from jsa.evaluation.likelihood import evaluating, exact_row_likelihoods, row_likelihoods
 from jsa.files import short_lived
 from jsa.latent import LatentSpace
@@ -193,6 +193,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
     def _config(self) -> TrainConfig:
         """These settings, as a run has them; a wrong one is refused with a sentence."""
+        check_at_least(1, samples=self.samples)
         latents = (self.latents,) if isinstance(self.latents, int | np.integer) else tuple(self.latents)
         network = replace(
             preset("nonlinear" if len(self.hidden) else "linear"),
