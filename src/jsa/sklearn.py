@@ -125,24 +125,27 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             X: Whole numbers from 0 on, row by row: 0 and 1 for bits.
             y: Nothing is learned from it.
         """
-        values = self._values(X, reset=True)
-        self.column_classes_ = max(2, int(values.max()) + 1)
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         # The caller's own random numbers stay as they are.
         with _mended_by_the_caller(), torch.random.fork_rng(), TemporaryDirectory() as name, short_lived():
-            self._learn(values, RunFolder(Path(name)))
+            self._learn(self._values(X, reset=True), RunFolder(Path(name)))
         return self
 
     def _learn(self, values: NDArray[np.uint8], folder: RunFolder) -> None:
-        config = self._config()
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        config = self._config(seed)
         prepare_machine(config)
-        learned, validated = map(self._rows, self._divided(values))
-        model = make_model(config, RowShape(values.shape[1], 0, self.column_classes_, None))
+        classes = max(2, int(values.max()) + 1)
+        learned, validated = (
+            IndexedDataset(torch.from_numpy(part), classes=classes) for part in self._divided(values, seed)
+        )
+        model = make_model(config, RowShape(values.shape[1], 0, classes, None))
         learner = Learner(model, make_estimator(config, model, learned, folder))
         steps = batches_in_epoch(len(learned), config.batch_size)
         with closing(watcher(config.epochs, steps) if self.verbose else Silent()) as shown:
             best = train(learner, TrainingRows(learned, validated), config, folder, shown).best
         load_weights(model, folder.best)
+        # All at once, so that a fit that fails leaves an earlier one as it was.
+        self.column_classes_, self._seed = classes, seed
         self.model_ = model.cpu().eval()
         self.best_epoch_, self.validation_nll_ = best.epoch, best.nll
         self.history_ = list(folder.read_metrics())
@@ -152,7 +155,8 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
         Of several stochastic layers, it is the one next to the data.
         """
-        return encode(self.model_, self._known(X)).means
+        rows = self._known(X)
+        return encode(self.model_, rows).means
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """log p(x) of each row; where it is estimated by samples, it is more often too low than too high."""
@@ -172,7 +176,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             n_samples: How many.
             random_state: What they come from; none for new ones at each call.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         if n_samples < 1:
             raise ValueError(f"n_samples must be at least 1, not {n_samples}")
         with torch.random.fork_rng(), evaluating(self.model_):
@@ -191,7 +195,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _config(self) -> TrainConfig:
+    def _config(self, seed: int) -> TrainConfig:
         """These settings, as a run has them; a wrong one is refused with a sentence."""
         check_at_least(1, samples=self.samples)
         latents = (self.latents,) if isinstance(self.latents, int | np.integer) else tuple(self.latents)
@@ -210,33 +214,30 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             method=MethodConfig(particles=self.particles),
             epochs=self.epochs,
             batch_size=self.batch_size,
-            seed=self._seed,
+            seed=seed,
             optimisation=OptimiserConfig(learning_rate=self.learning_rate),
             machine=MachineConfig(device=self.device),
         )
 
-    def _divided(self, values: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    def _divided(self, values: NDArray[np.uint8], seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """The rows that are learned from, and those that find the best epoch: at least one of each."""
         if not 0 < self.validation_fraction < 1:
             raise UsageError(f"validation_fraction lies between 0 and 1, not {self.validation_fraction}")
         count = min(len(values) - 1, max(1, round(self.validation_fraction * len(values))))
-        order = permutation(len(values), "table split", self._seed)
+        order = permutation(len(values), "table split", seed)
         return values[np.sort(order[count:])], values[np.sort(order[:count])]
 
     def _known(self, X: ArrayLike) -> IndexedDataset:
         """Rows of the kind that was learned from."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         with _mended_by_the_caller():
-            return self._rows(self._values(X, reset=False))
-
-    def _rows(self, values: NDArray[np.uint8]) -> IndexedDataset:
-        return IndexedDataset(torch.from_numpy(values), classes=self.column_classes_)
+            values = torch.from_numpy(self._values(X, reset=False))
+            return IndexedDataset(values, classes=self.column_classes_)
 
     def _values(self, X: ArrayLike, *, reset: bool) -> NDArray[np.uint8]:
         checked = validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1)
         check_non_negative(checked, type(self).__name__)
-        with _mended_by_the_caller():
-            return as_bytes(checked, "X")
+        return as_bytes(checked, "X")
 
 
 @contextmanager
