@@ -29,6 +29,7 @@ from jsa import (
 
 STYLE = Style(activation="tanh")
 Model = TypeVar("Model", bound=torch.nn.Module)
+Gradients = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class LayersThatKnowTheRow(LatentVariableModel):
             x = batch.x.expand(*first.shape[:-1], -1)
             return Bernoulli(self.inference_of_second(torch.cat([first, x], dim=-1)))
 
-        return LayeredPosterior(self.latent, self.network.posterior(batch).first, [second])
+        return LayeredPosterior(self.latent, self.network.posterior(batch).first, [second], known=batch.known)
 
 
 def one_layer(seed: int = 20) -> Example:
@@ -154,7 +155,7 @@ def repeated(batch: Batch, times: int) -> Batch:
     """The rows of a batch over and over, each time under a new row number: independent chains of the same rows."""
     rows = torch.arange(len(batch)).repeat(times)
     again = batch.take(rows)
-    return Batch(again.x, torch.arange(len(rows)), again.context)
+    return Batch(again.x, torch.arange(len(rows)), again.context, again.known)
 
 
 @dataclass(frozen=True)
@@ -198,10 +199,26 @@ class Enumerated:
 
 
 def enumerated(model: LatentVariableModel, batch: Batch) -> Enumerated:
-    """Every state of the model for every row of the batch."""
+    """Every state of the model for every row of the batch, but for those that contradict what is known of every row.
+
+    One that is possible at some rows only has log p(x, h) of minus infinity at the others.
+    """
     states = model.latent.enumerate(torch.float64)
+    possible = batch.agrees(states.unsqueeze(1).expand(-1, len(batch), -1))
+    states, possible = states[possible.any(1)], possible[possible.any(1)]
     h = states.unsqueeze(1).expand(-1, len(batch), -1)
-    return Enumerated(states, model.log_joint(batch, h), model.posterior(batch).log_prob(h))
+    return Enumerated(states, model.log_joint(batch, h).where(possible, -torch.inf), model.posterior(batch).log_prob(h))
+
+
+def by_row(
+    target: Callable[[LatentVariableModel, Batch], Gradients], model: LatentVariableModel, batch: Batch
+) -> Gradients:
+    """The mean over rows of what a function gives for each of them."""
+    total = {name: torch.zeros_like(parameter) for name, parameter in model.named_parameters()}
+    for row in torch.arange(len(batch)).split(1):
+        for name, gradient in target(model, batch.take(row)).items():
+            total[name] += gradient / len(batch)
+    return total
 
 
 def state_numbers(model: LatentVariableModel, h: Tensor) -> Tensor:
@@ -216,9 +233,6 @@ def objective(model: LatentVariableModel, batch: Batch) -> Tensor:
     """The mean over rows of log p(x), and of the expectation of log q under the exact posterior."""
     exact = enumerated(model, batch)
     return (exact.log_likelihood + (exact.posterior * exact.log_inference).sum(0)).mean()
-
-
-Gradients = dict[str, Tensor]
 
 
 def gradients(model: LatentVariableModel, loss: Tensor) -> Gradients:

@@ -139,10 +139,10 @@ def test_a_learner_is_the_model_with_its_estimator() -> None:
     assert not learner.estimator.training
 
 
-def unchecked_batch(x: Tensor, index: Tensor, context: Tensor | None = None) -> Batch:
+def unchecked_batch(x: Tensor, index: Tensor, context: Tensor | None = None, known: Tensor | None = None) -> Batch:
     """A batch as a user makes it, without the checks of types that these tests have everywhere."""
     batch = object.__new__(Batch)
-    vars(batch).update(x=x, index=index, context=context)
+    vars(batch).update(x=x, index=index, context=context, known=known)
     batch.__post_init__()
     return batch
 
@@ -163,3 +163,8 @@ def test_row_numbers_that_do_not_fit_are_refused(index: Tensor, sentence: str) -
 def test_a_context_of_other_rows_is_refused() -> None:
     with pytest.raises(UsageError, match="a batch of 3 rows has a context of 2 rows"):
         unchecked_batch(torch.ones(3, 4), torch.arange(3), torch.ones(2, 4))
+
+
+def test_known_states_of_other_rows_are_refused() -> None:
+    with pytest.raises(UsageError, match="a batch of 3 rows has known states of 2 rows"):
+        unchecked_batch(torch.ones(3, 4), torch.arange(3), known=torch.ones(2, 4))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jsa.models.configuration import Style
     from jsa.models.structured_prediction import StructuredPrediction
     from jsa.posteriors import LayeredPosterior, TorchPosterior
+    from jsa.supervision import supervised_loss
     from jsa.types import Batch, Estimate
 
 _HOMES = {
@@ -55,6 +56,7 @@ _HOMES = {
     "likelihood": "jsa.evaluation.likelihood",
     "multi_sample_bounds": "jsa.evaluation.likelihood",
     "row_likelihoods": "jsa.evaluation.likelihood",
+    "supervised_loss": "jsa.supervision",
 }
 
 __version__ = "0.1.0"
@@ -88,6 +90,7 @@ __all__ = [
     "likelihood",
     "multi_sample_bounds",
     "row_likelihoods",
+    "supervised_loss",
 ]
 
 

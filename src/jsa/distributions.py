@@ -24,6 +24,10 @@ RAREST = 2.0**-25
 such an event would happen far too often, and a state that is drawn too often has a far too large weight: a chain would
 never leave it."""
 
+CERTAIN = 40.0
+"""The logit of what is known. Its other states, of probability 4e-18, are never drawn, and no noise of a relaxation
+comes near it; a larger one would cost digits of log q, in which it is added and subtracted again."""
+
 
 class Factorised(ABC):
     """Independent variables of one kind, in batches; the last dimension holds the layer's vector.
@@ -60,6 +64,13 @@ class Factorised(ABC):
     @abstractmethod
     def take(self, rows: Int64[Tensor, " taken"]) -> Self:
         """The distributions at these positions of the (single) batch dimension."""
+
+    @abstractmethod
+    def clamped(self, known: Float[Tensor, "*batch width"]) -> Self:
+        """The same with certainty about the variables that are known; NaN is one that is not.
+
+        No gradient passes through a variable that is known, and log q has nothing of it.
+        """
 
     def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
         """Draws of shape (*shape, *batch_shape, width), from torch's global generator."""
@@ -106,6 +117,11 @@ class Bernoulli(Factorised):
     def take(self, rows: Tensor) -> Self:
         """The distributions of these rows."""
         return type(self)(self.logits.index_select(0, rows))
+
+    def clamped(self, known: Tensor) -> Self:
+        """Logits that leave no doubt where the bit is known."""
+        known = known.to(self.logits.dtype)
+        return type(self)(torch.where(known.isnan(), self.logits, CERTAIN * (2 * known - 1)))
 
 
 class Categorical(Factorised):
@@ -154,6 +170,11 @@ class Categorical(Factorised):
         """The distributions of these rows."""
         return type(self)(self.logits.index_select(0, rows), self.layer.classes)
 
+    def clamped(self, known: Tensor) -> Self:
+        """Logits that leave no doubt where the class is known."""
+        known = known.to(self.logits.dtype)
+        return type(self)(torch.where(known.isnan(), self.logits, CERTAIN * known), self.layer.classes)
+
 
 class Gaussian(Factorised):
     """Normal variables given by means and logarithms of standard deviations."""
@@ -188,6 +209,11 @@ class Gaussian(Factorised):
     def take(self, rows: Tensor) -> Self:
         """The distributions of these rows."""
         return type(self)(self._mean.index_select(0, rows), self.log_scale.index_select(0, rows))
+
+    def clamped(self, known: Tensor) -> Self:
+        """Itself: a point has no density, so that nothing may be known of these variables."""
+        self.layer.refuse_wrong_known(known)
+        return self
 
 
 def _at_least_single(parameters: Tensor) -> Tensor:

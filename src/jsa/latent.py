@@ -116,6 +116,25 @@ class Layer:
         one_hot = self.kind != "categorical" or bool((h.unflatten(-1, (self.variables, -1)).sum(-1) == 1).all())
         return bits and one_hot
 
+    def refuse_wrong_known(self, known: Float[Tensor, "*batch width"]) -> None:
+        """Refuses what is no state of a variable, and any state of a continuous one; NaN is what is not known.
+
+        >>> Layer("categorical", 1, classes=3).refuse_wrong_known(torch.tensor([torch.nan, 1.0, 0.0]))
+        Traceback (most recent call last):
+        jsa.errors.UsageError: a known categorical variable is one-hot, an unknown one NaN in all its classes
+        """
+        by_variable = known.unflatten(-1, (self.variables, -1))
+        said = by_variable[~by_variable.isnan().all(-1)]
+        if len(said) == 0:
+            return
+        match self.kind:
+            case "bernoulli" if not Layer("bernoulli", 1).contains(said):
+                raise UsageError("a known bit is 0 or 1, an unknown one NaN")
+            case "categorical" if not Layer("categorical", 1, self.classes).contains(said):
+                raise UsageError("a known categorical variable is one-hot, an unknown one NaN in all its classes")
+            case "gaussian":
+                raise UsageError("a Gaussian variable cannot be known, for it has no probability: make it part of x")
+
     def enumerate(self) -> Iterator[tuple[float, ...]]:
         """Every state of a discrete layer."""
         if self.kind == "categorical":
@@ -194,6 +213,16 @@ class LatentSpace:
         return h.shape[-1] == self.width and all(
             layer.contains(h[..., where]) for layer, where in zip(self.layers, self.slices, strict=True)
         )
+
+    def refuse_wrong_known(self, known: Float[Tensor, "*batch width"]) -> None:
+        """Refuses states, known in part, that are none of this space; NaN is what is not known."""
+        if known.shape[-1] != self.width:
+            raise UsageError(
+                f"known states have the width of a state, {self.width}, with NaN for what is not known; not "
+                f"{known.shape[-1]}"
+            )
+        for layer, where in zip(self.layers, self.slices, strict=True):
+            layer.refuse_wrong_known(known[..., where])
 
     def pack(self, h: Float[Tensor, "*batch width"]) -> UInt8[Tensor, "*batch bytes"]:
         """The compact form that the cache stores."""

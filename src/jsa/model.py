@@ -92,7 +92,13 @@ class LayeredJoint(Protocol):
 def log_joint(
     model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]
 ) -> Float[Tensor, "*samples batch"]:
-    """``model.log_joint`` with its shape checked: a wrong shape would broadcast and train something else."""
+    """``model.log_joint`` with its shape checked: a wrong shape would broadcast and train something else.
+
+    States that contradict what is known of their row are refused: a posterior that does not look at ``batch.known``
+    would learn as if nothing were known.
+    """
+    if batch.known is not None:
+        _refuse_contradictions(model, batch, h)
     value = model.log_joint(batch, h)
     if value.shape != h.shape[:-1]:
         raise UsageError(
@@ -105,6 +111,25 @@ def log_joint(
             "nats: sum in float32, as jsa's distributions do with logits of any precision"
         )
     return value
+
+
+def _refuse_contradictions(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> None:
+    contradicting = ~batch.agrees(h)
+    if bool(contradicting.any()):
+        row = int(batch.index[contradicting.nonzero()[0, -1]])
+        raise UsageError(
+            f"{type(model).__name__} was given a state that contradicts what is known of row {row}: its posterior must "
+            "draw what is known as it is, for instance LayeredPosterior(..., known=batch.known)"
+        )
+
+
+def log_joint_of_all(
+    model: LatentVariableModel, batch: Batch, states: Float[Tensor, "states width"]
+) -> Float[Tensor, "states batch"]:
+    """log p(x, h) of the same states for every row; minus infinity where they contradict what is known of it."""
+    h = states.unsqueeze(1).expand(-1, len(batch), -1)
+    value = log_joint(model, batch.with_nothing_known(), h)
+    return value if batch.known is None else value.where(batch.agrees(h), -torch.inf)
 
 
 def log_prob(posterior: Posterior, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:

@@ -30,6 +30,8 @@ class LayeredPosterior:
         deeper: For each further layer, the function from the states before it to its distribution.
         of_states_alone: Whether these functions know nothing of x but what the states say. Then the posterior can be
             narrowed to some rows of the batch, which saves time; otherwise they are always given states of all rows.
+        known: The states of the rows as far as they are known, NaN where they are not: ``batch.known``. This is then
+            q of the other variables, each given what stands before it.
 
     Example:
         >>> from jsa import Bernoulli, LatentSpace, Layer
@@ -47,17 +49,25 @@ class LayeredPosterior:
         deeper: Sequence[Callable[[Tensor], Factorised]] = (),
         *,
         of_states_alone: bool = False,
+        known: Float[Tensor, "batch width"] | None = None,
     ) -> None:
         if len(deeper) + 1 != len(latent.layers):
             raise UsageError(f"{len(latent.layers)} layers need as many conditionals, not {len(deeper) + 1}")
+        if known is not None:
+            latent.refuse_wrong_known(known)
+            first = first.clamped(known[..., latent.slices[0]])
         self.latent = latent
         self.first = first
         self.deeper = tuple(deeper)
         self.of_states_alone = of_states_alone
+        self.known = known
 
     def conditional(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorised:
         """The distribution of a layer given the part of the state vector that stands before it."""
-        return self.first if layer == 0 else self.deeper[layer - 1](ancestors)
+        if layer == 0:
+            return self.first
+        distribution = self.deeper[layer - 1](ancestors)
+        return distribution if self.known is None else distribution.clamped(self.known[..., self.latent.slices[layer]])
 
     def from_uniforms(
         self, uniforms: Float[Tensor, "*samples variables"]
@@ -66,8 +76,8 @@ class LayeredPosterior:
         first, *rest = self.latent.noise_slices
         state = self.first.from_uniforms(uniforms[..., first])
         log_prob = self.first.log_prob(state)
-        for deeper, where in zip(self.deeper, rest, strict=True):
-            distribution = deeper(state)
+        for layer, where in enumerate(rest, start=1):
+            distribution = self.conditional(layer, state)
             drawn = distribution.from_uniforms(uniforms[..., where])
             log_prob = log_prob + distribution.log_prob(drawn)
             state = torch.cat([state, drawn], dim=-1)
@@ -105,6 +115,7 @@ class LayeredPosterior:
             return None
         narrowed = copy(self)
         narrowed.first = self.first.take(rows)
+        narrowed.known = None if self.known is None else self.known.index_select(0, rows)
         return narrowed
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int64, Num
+from jaxtyping import Bool, Float, Int64, Num
 from torch import Tensor
 
 from jsa.errors import UsageError
@@ -24,6 +24,8 @@ class Batch:
             variables side by side; an own model may take others, such as whole numbers for an embedding.
         index: The global row number of each row. It keys the cache of chains, whatever the order of visits.
         context: What the model is conditioned on, for conditional models p(x, h | context).
+        known: The latent state of each row as far as it is known, such as a label; NaN where it is not. What is known
+            is not drawn: the model then learns p(x, known). See docs/own-models.md.
 
     Example:
         >>> import torch
@@ -35,6 +37,7 @@ class Batch:
     x: Num[Tensor, "batch observed"]
     index: Int64[Tensor, " batch"]
     context: Float[Tensor, "batch context"] | None = None
+    known: Float[Tensor, "batch width"] | None = None
 
     def __post_init__(self) -> None:
         if self.index.dtype != torch.int64 or self.index.shape != self.x.shape[:1]:
@@ -42,8 +45,9 @@ class Batch:
                 f"a batch of {len(self)} rows needs as many row numbers, a tensor of int64; got {self.index.dtype} of "
                 f"shape {tuple(self.index.shape)}"
             )
-        if self.context is not None and len(self.context) != len(self):
-            raise UsageError(f"a batch of {len(self)} rows has a context of {len(self.context)} rows: they must agree")
+        for name, beside in (("a context", self.context), ("known states", self.known)):
+            if beside is not None and len(beside) != len(self):
+                raise UsageError(f"a batch of {len(self)} rows has {name} of {len(beside)} rows: they must agree")
 
     def __len__(self) -> int:
         return self.x.shape[0]
@@ -55,9 +59,33 @@ class Batch:
 
     def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
         """The rows at these positions of the batch, repeated where a position is repeated."""
-        context = None if self.context is None else self.context.index_select(0, rows)
+        context, known = (
+            None if beside is None else beside.index_select(0, rows) for beside in (self.context, self.known)
+        )
         x, index = self.x.index_select(0, rows), self.index.index_select(0, rows)
-        return TakenBatch(x, index, context, source=self, rows=rows)
+        return TakenBatch(x, index, context, known, source=self, rows=rows)
+
+    def with_nothing_known(self) -> Batch:
+        """The same rows as if no latent variable were known."""
+        return self if self.known is None else replace(self, known=None)
+
+    def agrees(self, h: Float[Tensor, "*samples batch width"]) -> Bool[Tensor, "*samples batch"]:
+        """Which states, relaxed ones too, have what is known of their row.
+
+        Example:
+            >>> import torch
+            >>> batch = Batch(torch.zeros(2, 5), torch.arange(2), known=torch.tensor([[torch.nan, 1.0], [0.0, 0.0]]))
+            >>> batch.agrees(torch.tensor([[1.0, 1.0], [0.0, 1.0]]))
+            tensor([ True, False])
+        """
+        if self.known is None:
+            return torch.ones(h.shape[:-1], dtype=torch.bool, device=h.device)
+        # A comparison with NaN is false.
+        return ~((h.detach() - self.known).abs() > 0.5).any(-1)
+
+    def completed(self, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch width"]:
+        """The states with what is known put in its place."""
+        return h if self.known is None else torch.where(self.known.isnan(), h, self.known.to(h.dtype))
 
     def for_each_row(self, function: Callable[[Batch], Tensor]) -> Float[Tensor, "batch *result"]:
         """A function of single rows, such as a network of the context, computed once a row however often it is taken.

@@ -234,3 +234,10 @@ def test_what_is_no_stage_is_refused(stage: object) -> None:
     with pytest.raises(UsageError, match=r"the stage is Stage\.FRESH or Stage\.PERSISTENT, not"):
         estimator.stage = stage
     assert estimator.stage is Stage.FRESH
+
+
+def test_chains_of_another_latent_space_are_refused() -> None:
+    example = one_layer()
+    estimator = JSA(two_layers().model.latent, rows=3)
+    with pytest.raises(UsageError, match="JSA are for another latent space than that of BeliefNetwork: make it with"):
+        estimator(example.model, example.batch)

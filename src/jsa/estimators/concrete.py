@@ -65,6 +65,9 @@ class Concrete(Estimator):
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Draws relaxed states, and lets the gradient flow through them."""
+        if batch.known is not None:
+            # A relaxed prior has a density, which tends to no probability where the state is certain.
+            raise UsageError(f"Concrete cannot learn from latents that are known: {ALTERNATIVES}, or gumbel-softmax")
         posterior = relaxable_posterior(model, batch, "Concrete")
         if not isinstance(model, LatentConditionals):
             raise UsageError(

@@ -9,7 +9,7 @@ import torch
 from jsa.errors import UsageError
 from jsa.estimators.base import Description, Estimator
 from jsa.latent import ENUMERATION_LIMIT, LatentSpace
-from jsa.model import LatentVariableModel, log_joint, log_prob
+from jsa.model import LatentVariableModel, log_joint_of_all, log_prob
 from jsa.types import Batch, Estimate
 
 
@@ -32,9 +32,8 @@ class Enumeration(Estimator):
         """The exact log-likelihood, differentiated, and the exact cross-entropy from the posterior to q."""
         _refuse_too_many_states(model.latent)
         states = model.latent.enumerate(batch.state_dtype, batch.x.device)
-        h = states.unsqueeze(1).expand(-1, len(batch), -1)
-        joint = log_joint(model, batch, h)
-        inference = log_prob(model.posterior(batch), h)
+        joint = log_joint_of_all(model, batch, states)
+        inference = log_prob(model.posterior(batch), states.unsqueeze(1).expand(-1, len(batch), -1))
         log_likelihood = torch.logsumexp(joint, 0)
         exact_posterior = joint.detach().softmax(0)
         # A state that q excludes has log q of minus infinity; where p excludes it too it must not count.

@@ -90,6 +90,11 @@ class PersistentEstimator(WeightedEstimator, ABC):
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Moves the chains of the batch, weighs the candidates, and stores where the chains stand."""
+        if model.latent != self.cache.latent:
+            raise UsageError(
+                f"the chains of this {type(self).__name__} are for another latent space than that of "
+                f"{type(model).__name__}: make it with model.latent"
+            )
         posterior = model.posterior(batch)
         initial = None if self.stage == Stage.FRESH else self.initial_states(batch, posterior)
         with self.evaluating_candidates():
@@ -108,6 +113,8 @@ class PersistentEstimator(WeightedEstimator, ABC):
     def initial_states(self, batch: Batch, posterior: Posterior) -> Float[Tensor, "batch width"]:
         """Where the chains of a batch stand; a row that was never visited starts from a draw of q."""
         cached, visited = self.cache.read(batch.index, batch.state_dtype)
+        # What became known since the last visit.
+        cached = batch.completed(cached)
         if bool(visited.all()):
             return cached
         return torch.where(visited.unsqueeze(-1), cached, posterior.sample((1,))[0])

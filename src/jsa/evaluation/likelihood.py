@@ -15,7 +15,7 @@ from jsa.evaluation.by_row import RowLikelihoods
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.evaluation.score import Likelihood as Likelihood
-from jsa.model import LatentVariableModel, evaluate, log_joint, states_at_once
+from jsa.model import LatentVariableModel, evaluate, log_joint_of_all, states_at_once
 from jsa.modes import in_evaluation_mode
 from jsa.types import Batch
 from jsa.weights import effective_sample_size, log_mean_weight
@@ -146,8 +146,7 @@ def exact_row_likelihoods(
         states, at_once = model.latent.enumerate(device=device), _states_at_once(rows)
         for batch in _batches(rows, max(1, at_once // len(states)), device):
             parts = [
-                log_joint(model, batch, part.to(batch.state_dtype).unsqueeze(1).expand(-1, len(batch), -1)).double()
-                for part in states.split(at_once)
+                log_joint_of_all(model, batch, part.to(batch.state_dtype)).double() for part in states.split(at_once)
             ]
             values.append(torch.logsumexp(torch.cat(parts), 0))
             if progress is not None:

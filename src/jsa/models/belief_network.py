@@ -92,7 +92,7 @@ class BeliefNetwork(LatentVariableModel):
             partial(_given_layer, conditional, where)
             for conditional, where in zip(deeper, self.latent.slices, strict=False)
         ]
-        return LayeredPosterior(self.latent, first(batch.x), conditionals, of_states_alone=True)
+        return LayeredPosterior(self.latent, first(batch.x), conditionals, of_states_alone=True, known=batch.known)
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
         """log p(x | h_1) + log p(h_1 | h_2) + ... + log p(h_L)."""

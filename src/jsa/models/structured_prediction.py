@@ -63,7 +63,7 @@ class StructuredPrediction(LatentVariableModel):
     def posterior(self, batch: Batch) -> LayeredPosterior:
         """q(h | x, c)."""
         of_context = self.inference.network.of_context(_context(batch.context))
-        return LayeredPosterior(self.latent, self.inference(batch.x, of_context))
+        return LayeredPosterior(self.latent, self.inference(batch.x, of_context), known=batch.known)
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
         """log p(x | h, c) + log p(h | c)."""

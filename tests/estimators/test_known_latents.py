@@ -1,0 +1,274 @@
+"""Latent variables that are known: every method learns p(x, known), and what is known is never drawn otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from conformance.cases import Case
+from conformance.comparison import CASES, compare
+from jsa import (
+    JSA,
+    Batch,
+    Bernoulli,
+    Enumeration,
+    LatentSpace,
+    LatentVariableModel,
+    Layer,
+    LayeredPosterior,
+    Posterior,
+    TensorRows,
+    check_model,
+    exact_likelihood,
+    likelihood,
+    supervised_loss,
+)
+from jsa.errors import UsageError
+from jsa.estimators import Concrete, GumbelSoftmax, ReweightedWakeSleep, StraightThrough
+from small_models import (
+    EXAMPLES,
+    Example,
+    RowsInMemory,
+    by_row,
+    enumerated,
+    exact_gradients,
+    gradients,
+    objective,
+    repeated,
+)
+
+X = torch.nan
+
+KNOWN = {
+    "one-layer": [[X, X, X], [1, X, 0], [X, 0, X]],
+    "two-layers": [[X, X, X, X], [X, X, X, 1], [X, 0, 1, X]],
+    "categorical": [[X, X, X, 0, 1, 0], [X, X, X, X, X, X], [0, 0, 1, X, X, X]],
+    "conditional": [[0, X, X], [X, X, 1], [X, X, X]],
+    "layers-that-know-the-row": [[X, 1, X, X], [X, X, 0, X], [X, X, X, X]],
+}
+
+
+def with_known(name: str) -> Example:
+    """A small model with rows of which something is known, of each row something else."""
+    example = EXAMPLES[name]()
+    known = torch.tensor(KNOWN[name], dtype=torch.float64)
+    return Example(example.model, replace(example.batch, known=known))
+
+
+@pytest.fixture(params=KNOWN)
+def known_example(request: pytest.FixtureRequest) -> Example:
+    return with_known(request.param)
+
+
+def proofs() -> list[object]:
+    """Each method at the deepest model that it takes."""
+    deepest = ("two-layers", "categorical")
+    pairs = [(case, next(name for name in deepest if name in case.examples)) for case in CASES]
+    return [pytest.param(case, name, id=f"{case.name}, {name}") for case, name in pairs]
+
+
+@pytest.mark.parametrize(("case", "name"), proofs())
+def test_unbiased(case: Case, name: str) -> None:
+    outcome = compare(case, case.make, with_known(name))
+    assert outcome.right, outcome.figures
+
+
+class ScoredAsIfUnknown(LatentVariableModel):
+    """What is known is put in its place in the draws, and its log q is counted all the same."""
+
+    def __init__(self, model: LatentVariableModel) -> None:
+        super().__init__()
+        self.model, self.latent = model, model.latent
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.model.log_joint(batch, h)
+
+    def posterior(self, batch: Batch) -> Posterior:
+        posterior, free = self.model.posterior(batch), self.model.posterior(batch.with_nothing_known())
+        posterior.log_prob = free.log_prob  # type: ignore[method-assign]
+        posterior.sample_with_log_prob = None  # type: ignore[attr-defined]
+        return posterior
+
+
+def test_log_q_of_what_is_known_would_be_wrong_in_the_weights() -> None:
+    # The bit known of the second layer is as likely as the first one says: it is no constant of a row.
+    example = with_known("two-layers")
+    (case,) = (case for case in CASES if case.name == "RWS")
+    target = by_row(case.target, example.model, example.batch)
+    wrong = by_row(case.target, ScoredAsIfUnknown(example.model), example.batch)
+    differences = [
+        float((wrong[f"model.{name}"] - target[name]).abs().max()) for name in target if "generative" in name
+    ]
+    assert max(differences) > 1e-2
+
+
+def test_enumeration_is_of_the_states_that_agree(known_example: Example) -> None:
+    model, batch = known_example.model, known_example.batch
+    estimate = Enumeration()(model, batch)
+    rows = torch.arange(len(batch)).split(1)
+    expected = torch.stack([enumerated(model, batch.take(row)).log_likelihood[0] for row in rows]).mean()
+    assert torch.allclose(estimate.objective, expected, atol=1e-12, rtol=0)
+    exact = by_row(exact_gradients, model, batch)
+    for name, gradient in gradients(model, estimate.loss).items():
+        assert (gradient - exact[name]).abs().max() < 1e-12
+
+
+def test_the_other_variables_have_their_probabilities_given_what_stands_before_them(known_example: Example) -> None:
+    model, batch = known_example.model, known_example.batch
+    for row in torch.arange(len(batch)).split(1):
+        exact = enumerated(model, batch.take(row))
+        assert torch.allclose(exact.inference.sum(), torch.ones((), dtype=torch.float64), atol=1e-12, rtol=0)
+    # The known bit is the last one: the three bits before it are drawn as if it were not known.
+    if model.latent.width == 4 and bool(batch.known[1, :3].isnan().all()):
+        free, clamped = (model.posterior(some) for some in (batch.with_nothing_known(), batch))
+        h = clamped.sample((5,))[:, [1]].expand(-1, 3, -1)
+        last = free.conditional(1, h[..., :2]).logits[:, 1, 1]
+        expected = free.log_prob(h)[:, 1] - torch.nn.functional.logsigmoid(last)
+        assert torch.allclose(clamped.log_prob(h)[:, 1], expected, atol=1e-12, rtol=0)
+
+
+def test_draws_agree_with_what_is_known(known_example: Example) -> None:
+    h = known_example.model.posterior(known_example.batch).sample((500,))
+    known = known_example.batch.known
+    assert bool(((h == known) | known.isnan()).all())
+    assert known_example.model.latent.contains(h)
+
+
+def test_chains_are_where_they_may_be(known_example: Example) -> None:
+    model, batch = known_example.model, repeated(known_example.batch, 50)
+    estimator = JSA(model.latent, len(batch), stage=1)
+    # In stage I nothing is known, and in stage II it becomes so.
+    estimator(model, batch.with_nothing_known())
+    estimator.stage = 2
+    before, _ = estimator.cache.read(batch.index, torch.float64)
+    assert not bool(batch.agrees(before).all())
+    estimate = estimator(model, batch)
+    after, _ = estimator.cache.read(batch.index, torch.float64)
+    assert bool(batch.agrees(after).all())
+    assert bool(estimate.log_weights.isfinite().all())
+
+
+@pytest.mark.parametrize("kind", [GumbelSoftmax, StraightThrough])
+@pytest.mark.parametrize("name", ["two-layers", "categorical", "conditional"])
+def test_what_is_known_is_not_relaxed(kind: type[GumbelSoftmax], name: str) -> None:
+    example = EXAMPLES[name]()
+    known = example.model.posterior(example.batch).sample((1,))[0]
+    batch = replace(example.batch, known=known)
+    (log_joint,) = example.model.log_joint(batch, known.unsqueeze(0))
+    expected = gradients_of(example.model, -log_joint.mean(), "generative")
+    found = gradients_of(example.model, kind()(example.model, batch).loss, "generative")
+    assert max(float((one - other).abs().max()) for one, other in zip(found, expected, strict=True)) < 1e-8
+
+
+def test_concrete_refuses_what_is_known() -> None:
+    # In the density of a relaxed prior the logit of a certain state has the slope 1, whatever its value.
+    example = with_known("two-layers")
+    with pytest.raises(UsageError, match="Concrete cannot learn from latents that are known: use vimco"):
+        Concrete()(example.model, example.batch)
+
+
+def test_sleep_is_without_knowledge() -> None:
+    # What is dreamt is not the row of which something is known.
+    example = with_known("two-layers")
+    ReweightedWakeSleep(particles=2, sleep=0.5)(example.model, example.batch).loss.backward()
+
+
+def test_likelihood_is_that_of_the_row_and_of_what_is_known(known_example: Example) -> None:
+    rows = RowsInMemory(known_example.batch)
+    exact = exact_likelihood(known_example.model, rows)
+    assert exact.nll == pytest.approx(-float(Enumeration()(known_example.model, known_example.batch).objective))
+    found = likelihood(known_example.model, rows, samples=4_000)
+    assert abs(found.nll - exact.nll) < 5 * found.monte_carlo_error + 1e-3
+    assert exact_likelihood(known_example.model, TensorRows(rows.rows.x, rows.rows.context)).nll < exact.nll
+
+
+def test_model_check_takes_known_rows(known_example: Example) -> None:
+    check_model(known_example.model, known_example.batch)
+
+
+class Forgetful(LatentVariableModel):
+    """A posterior that does not look at what is known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.latent = LatentSpace.of(Layer("bernoulli", 2))
+        self.encoder = torch.nn.Linear(3, 2)
+        self.decoder = torch.nn.Linear(2, 3)
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return Bernoulli(self.decoder(h)).log_prob(batch.x)
+
+    def posterior(self, batch: Batch) -> Posterior:
+        return LayeredPosterior(self.latent, Bernoulli(self.encoder(batch.x)))
+
+
+def test_a_posterior_that_does_not_look_is_found() -> None:
+    known = torch.full((40, 2), X)
+    known[:, 0] = 1
+    batch = Batch(torch.zeros(40, 3), torch.arange(100, 140), known=known)
+    with pytest.raises(UsageError, match=r"contradicts what is known of row 1\d\d: .*known=batch.known"):
+        ReweightedWakeSleep()(Forgetful(), batch)
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "sentence"),
+    [
+        ("one-layer", [0.5, X, X], "a known bit is 0 or 1"),
+        ("one-layer", [1.0, X], "width of a state, 3"),
+        ("categorical", [1.0, 0, X, X, X, X], "one-hot, an unknown one NaN in all its classes"),
+        ("categorical", [1.0, 1, 0, X, X, X], "one-hot, an unknown one NaN in all its classes"),
+        ("categorical", [0.0, 0, 0, X, X, X], "one-hot, an unknown one NaN in all its classes"),
+    ],
+)
+def test_what_is_no_state_is_refused(name: str, known: list[float], sentence: str) -> None:
+    example = EXAMPLES[name]()
+    batch = replace(example.batch, known=torch.tensor([known] * 3, dtype=torch.float64))
+    with pytest.raises(UsageError, match=sentence):
+        example.model.posterior(batch)
+
+
+def test_a_gaussian_variable_cannot_be_known() -> None:
+    space = LatentSpace.of(Layer("bernoulli", 1), Layer("gaussian", 1))
+    space.refuse_wrong_known(torch.tensor([[1.0, X]]))
+    with pytest.raises(UsageError, match="make it part of x"):
+        space.refuse_wrong_known(torch.tensor([[X, 0.3]]))
+
+
+def test_supervised_loss_completes_the_divergence_to_the_whole_q(known_example: Example) -> None:
+    model, batch = known_example.model, known_example.batch
+
+    def whole(model: LatentVariableModel, row: Batch) -> dict[str, Tensor]:
+        """The objective with all of log q, at the states that agree with what is known."""
+        exact = enumerated(model, row)
+        h = exact.states.unsqueeze(1)
+        log_q = model.posterior(row.with_nothing_known()).log_prob(h)
+        return gradients(model, -(exact.log_likelihood + (exact.posterior * log_q).sum(0)).mean())
+
+    def completed(model: LatentVariableModel, row: Batch) -> dict[str, Tensor]:
+        exact = enumerated(model, row)
+        terms = [supervised_loss(model, row, state.view(1, -1)) for state in exact.states]
+        return gradients(model, -objective(model, row) + (exact.posterior[:, 0] * torch.stack(terms)).sum())
+
+    expected, found = by_row(whole, model, batch), by_row(completed, model, batch)
+    alone = by_row(exact_gradients, model, batch)
+    for name in expected:
+        assert (found[name] - expected[name]).abs().max() < 1e-12
+    assert max(float((alone[name] - expected[name]).abs().max()) for name in expected) > 1e-2
+
+
+def test_supervised_loss_of_nothing_is_zero() -> None:
+    example = EXAMPLES["two-layers"]()
+    assert float(supervised_loss(example.model, example.batch)) == 0
+    unknown = replace(example.batch, known=torch.full((3, 4), X, dtype=torch.float64))
+    loss = supervised_loss(example.model, unknown)
+    assert float(loss.detach()) == 0
+    assert all(float(gradient.abs().max()) < 1e-15 for gradient in gradients_of(example.model, loss, "inference"))
+
+
+def gradients_of(model: LatentVariableModel, loss: Tensor, part: str) -> list[Tensor]:
+    """The gradients of the parameters of this part of the model."""
+    parameters = [parameter for name, parameter in model.named_parameters() if part in name]
+    return list(torch.autograd.grad(loss, parameters))
