@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -25,7 +26,7 @@ def states_at_once(batch: Batch) -> int:
 
     Few enough for their logits to stay in the processor's cache, enough for the matrix products to run at full speed.
     """
-    return min(MOST_STATES, max(FEWEST_STATES, LOGITS_AT_ONCE // max(1, batch.x.shape[-1])))
+    return min(MOST_STATES, max(FEWEST_STATES, LOGITS_AT_ONCE // max(1, math.prod(batch.x.shape[1:]))))
 
 
 @runtime_checkable

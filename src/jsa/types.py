@@ -20,10 +20,11 @@ class Batch:
     """Some rows of a dataset, each with its row number.
 
     Attributes:
-        x: The observations. The models of this library take floating point, a categorical observation one-hot, its
-            variables side by side; an own model may take others, such as whole numbers for an embedding.
+        x: The observations. The models of this library take vectors of floating point, a categorical observation
+            one-hot, its variables side by side; an own model may take others, such as pictures of several channels, or
+            whole numbers for an embedding.
         index: The global row number of each row. It keys the cache of chains, whatever the order of visits.
-        context: What the model is conditioned on, for conditional models p(x, h | context).
+        context: What the model is conditioned on, for conditional models p(x, h | context), of any shape as well.
         known: The latent state of each row as far as it is known, such as a label; NaN where it is not. What is known
             is not drawn: the model then learns p(x, known). See docs/own-models.md.
 
@@ -34,9 +35,9 @@ class Batch:
         tensor([2, 2])
     """
 
-    x: Num[Tensor, "batch observed"]
+    x: Num[Tensor, "batch *observed"]
     index: Int64[Tensor, " batch"]
-    context: Float[Tensor, "batch context"] | None = None
+    context: Num[Tensor, "batch *context"] | None = None
     known: Float[Tensor, "batch width"] | None = None
 
     def __post_init__(self) -> None:
@@ -56,6 +57,17 @@ class Batch:
     def state_dtype(self) -> torch.dtype:
         """The precision of states that are not drawn: that of x, single where x has less or is no floating point."""
         return torch.promote_types(self.x.dtype, torch.float32) if self.x.is_floating_point() else torch.float32
+
+    @property
+    def inputs(self) -> Float[Tensor, "batch inputs"]:
+        """The observation of each row with its context, as one vector: what a baseline sees."""
+        seen = [part.flatten(1) for part in (self.x, self.context) if part is not None]
+        return (seen[0] if len(seen) == 1 else torch.cat(seen, dim=-1)).to(self.state_dtype)
+
+    def to(self, device: torch.device | str | None) -> Batch:
+        """The same rows on a device."""
+        context, known = (None if beside is None else beside.to(device) for beside in (self.context, self.known))
+        return Batch(self.x.to(device), self.index.to(device), context, known)
 
     def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
         """The rows at these positions of the batch, repeated where a position is repeated."""

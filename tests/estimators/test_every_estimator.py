@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 
-from jsa import Batch, Estimator, LatentVariableModel
+from jsa import Batch, BeliefNetwork, Estimator, Factorised, LatentVariableModel, LayeredPosterior
 from jsa.errors import UsageError
 from jsa.estimators import ESTIMATORS
 from jsa.estimators.build import build_estimator
@@ -89,6 +91,38 @@ def test_a_batch_of_one(name: str) -> None:
     one = example.batch.take(torch.tensor([1]))
     estimate = built(name, example.model, one)(example.model, one)
     assert estimate.loss.isfinite()
+
+
+class OfPictures(LatentVariableModel):
+    """A network that is given its observations in another shape."""
+
+    relaxable = True
+
+    def __init__(self, network: BeliefNetwork) -> None:
+        super().__init__()
+        self.network, self.latent = network, network.latent
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.network.log_joint(replace(batch, x=batch.x.flatten(1)), h)
+
+    def posterior(self, batch: Batch) -> LayeredPosterior:
+        return self.network.posterior(replace(batch, x=batch.x.flatten(1)))
+
+    def latent_conditionals(self, batch: Batch, h: Tensor) -> list[Factorised]:
+        return self.network.latent_conditionals(batch, h)
+
+
+def test_an_observation_may_have_any_shape(name: str) -> None:
+    example = example_for(name)
+    assert isinstance(example.model, BeliefNetwork)
+    torch.manual_seed(0)
+    estimator = built(name, example.model, example.batch)
+    pictures = replace(example.batch, x=example.batch.x.unflatten(1, (2, 1, -1)))
+    losses = []
+    for model, batch in ((example.model, example.batch), (OfPictures(example.model), pictures)):
+        torch.manual_seed(1)
+        losses.append(copy.deepcopy(estimator)(model, batch).loss)
+    assert torch.allclose(losses[0], losses[1], atol=1e-12, rtol=0)
 
 
 TWO_PARTICLES = {"rloo", "vimco", "arm", "disarm", "arms"}

@@ -31,7 +31,6 @@ from jsa.estimators import Concrete, GumbelSoftmax, ReweightedWakeSleep, Straigh
 from small_models import (
     EXAMPLES,
     Example,
-    RowsInMemory,
     by_row,
     enumerated,
     exact_gradients,
@@ -177,12 +176,13 @@ def test_sleep_is_without_knowledge() -> None:
 
 
 def test_likelihood_is_that_of_the_row_and_of_what_is_known(known_example: Example) -> None:
-    rows = RowsInMemory(known_example.batch)
+    batch = known_example.batch
+    rows = TensorRows(batch.x, batch.context, batch.known)
     exact = exact_likelihood(known_example.model, rows)
-    assert exact.nll == pytest.approx(-float(Enumeration()(known_example.model, known_example.batch).objective))
+    assert exact.nll == pytest.approx(-float(Enumeration()(known_example.model, batch).objective))
     found = likelihood(known_example.model, rows, samples=4_000)
     assert abs(found.nll - exact.nll) < 5 * found.monte_carlo_error + 1e-3
-    assert exact_likelihood(known_example.model, TensorRows(rows.rows.x, rows.rows.context)).nll < exact.nll
+    assert exact_likelihood(known_example.model, TensorRows(batch.x, batch.context)).nll < exact.nll
 
 
 def test_model_check_takes_known_rows(known_example: Example) -> None:

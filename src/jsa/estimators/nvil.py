@@ -92,8 +92,7 @@ class NVIL(Estimator):
 
     def _baseline(self, layer: int, batch: Batch, h: Tensor) -> Float[Tensor, "samples batch"]:
         """The prediction from all that is known before the layer is drawn."""
-        known = batch.x if batch.context is None else torch.cat([batch.x, batch.context], dim=-1)
-        known = torch.cat([known.expand(*h.shape[:-1], -1), h[..., : self._starts[layer]]], dim=-1)
+        known = torch.cat([batch.inputs.expand(*h.shape[:-1], -1), h[..., : self._starts[layer]]], dim=-1)
         prediction: Tensor = self.baselines[layer](known)
         return prediction.squeeze(-1)
 

@@ -60,9 +60,8 @@ class Relax(Rebar):
         self, draw: HardDraw, number: int, z: Float[Tensor, "pair samples batch layer"]
     ) -> Float[Tensor, "pair samples batch"]:
         """The scaled relaxed objective and the network's value."""
-        batch, ancestors = draw.batch, draw.ancestors(number)
-        known = batch.x if batch.context is None else torch.cat([batch.x, batch.context], dim=-1)
-        given = torch.cat([known.expand(*ancestors.shape[:-1], -1), ancestors], dim=-1)
+        ancestors = draw.ancestors(number)
+        given = torch.cat([draw.batch.inputs.expand(*ancestors.shape[:-1], -1), ancestors], dim=-1)
         value: Tensor = self.networks[number](torch.cat([given.expand(*z.shape[:-1], -1), z], dim=-1))
         return super()._control(draw, number, z) + value.squeeze(-1)
 

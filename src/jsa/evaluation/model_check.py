@@ -207,6 +207,5 @@ def _deviation(expected: Float[Tensor, " states"], found: Float[Tensor, " states
 
 def _rows(batch: Batch, rows: Sequence[int]) -> Batch:
     """Some rows as a batch of their own, which unlike taken ones knows nothing of the others."""
-    where = list(rows)
-    context, known = (None if beside is None else beside[where] for beside in (batch.context, batch.known))
-    return Batch(batch.x[where], batch.index[where], context, known)
+    device = batch.x.device
+    return batch.take(torch.tensor(list(rows), device=device)).to(device)

@@ -29,6 +29,7 @@ class TensorRows:
     Args:
         x: The observations.
         context: What each of them is conditioned on, for conditional models.
+        known: What is known of their latent states, if anything: the likelihood is then that of p(x, known).
 
     Example:
         >>> rows = TensorRows(torch.eye(3))
@@ -37,17 +38,20 @@ class TensorRows:
                 [1., 0., 0.]]))
     """
 
-    def __init__(self, x: Num[Tensor, "rows observed"], context: Float[Tensor, "rows context"] | None = None) -> None:
-        self._all = Batch(x, torch.arange(len(x), device=x.device), context)
+    def __init__(
+        self,
+        x: Num[Tensor, "rows *observed"],
+        context: Num[Tensor, "rows *context"] | None = None,
+        known: Float[Tensor, "rows width"] | None = None,
+    ) -> None:
+        self._all = Batch(x, torch.arange(len(x), device=x.device), context, known)
 
     def __len__(self) -> int:
         return len(self._all)
 
     def batch(self, index: Tensor, device: torch.device | None = None) -> Batch:
         """The rows with these numbers."""
-        taken = self._all.take(index.to(self._all.index.device))
-        context = None if taken.context is None else taken.context.to(device)
-        return Batch(taken.x.to(device), taken.index.to(device), context)
+        return self._all.take(index.to(self._all.index.device)).to(device)
 
 
 def as_rows(rows: Rows | Tensor) -> Rows:
