@@ -75,7 +75,8 @@ class LayersThatKnowTheRow(LatentVariableModel):
             x = batch.x.expand(*first.shape[:-1], -1)
             return Bernoulli(self.inference_of_second(torch.cat([first, x], dim=-1)))
 
-        return LayeredPosterior(self.latent, self.network.posterior(batch).first, [second], known=batch.known)
+        first = self.network.posterior(batch.with_nothing_known()).first
+        return LayeredPosterior(self.latent, first, [second], known=batch.known)
 
 
 def one_layer(seed: int = 20) -> Example:
@@ -239,6 +240,12 @@ def gradients(model: LatentVariableModel, loss: Tensor) -> Gradients:
     """The gradient of a loss by the names of the parameters."""
     names, parameters = zip(*model.named_parameters(), strict=True)
     return dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
+
+
+def gradients_of(model: LatentVariableModel, loss: Tensor, part: str) -> list[Tensor]:
+    """The gradients of the parameters whose names have this in them."""
+    parameters = [parameter for name, parameter in model.named_parameters() if part in name]
+    return list(torch.autograd.grad(loss, parameters))
 
 
 def exact_gradients(model: LatentVariableModel, batch: Batch) -> Gradients:

@@ -113,6 +113,14 @@ def test_it_is_repeatable_and_leaves_the_callers_random_numbers_alone(table: np.
     assert np.array_equal(first.score_samples(table), again.score_samples(table))
 
 
+def test_denormal_numbers_stay_as_they_are(table: np.ndarray) -> None:
+    DiscreteLatentModel(**TINY).fit(table)
+    assert np.array([5e-324]) * 1 > 0
+    torch.set_flush_denormal(True)
+    DiscreteLatentModel(**TINY).fit(table)
+    assert np.array([5e-324]) * 1 == 0
+
+
 def test_it_can_be_searched_over_and_stand_in_a_pipeline(table: np.ndarray) -> None:
     search = GridSearchCV(DiscreteLatentModel(**TINY), {"latents": [1, 3]}, cv=2).fit(table)
     assert search.best_params_["latents"] in (1, 3)

@@ -26,7 +26,7 @@ never leave it."""
 
 CERTAIN = 40.0
 """The logit of what is known. Its other states, of probability 4e-18, are never drawn, and no noise of a relaxation
-comes near it; a larger one would cost digits of log q, in which it is added and subtracted again."""
+outweighs it."""
 
 
 class Factorised(ABC):
@@ -82,6 +82,11 @@ class Factorised(ABC):
 class Bernoulli(Factorised):
     """Binary variables given by their logits.
 
+    Args:
+        logits: The logits.
+        saturated: Whether many logits are large, so that sums of them would lose digits: ``log_prob`` is then summed
+            with more care, in more time.
+
     Example:
         >>> bits = Bernoulli(torch.tensor([0.0, 2.0]))
         >>> bits.from_uniforms(torch.tensor([[0.4, 0.9], [0.6, 0.1]]))
@@ -89,9 +94,10 @@ class Bernoulli(Factorised):
                 [0., 1.]])
     """
 
-    def __init__(self, logits: Float[Tensor, "*batch variables"]) -> None:
+    def __init__(self, logits: Float[Tensor, "*batch variables"], *, saturated: bool = False) -> None:
         self.logits = _at_least_single(logits)
         self.layer = Layer("bernoulli", logits.shape[-1])
+        self.saturated = saturated
 
     @property
     def like(self) -> Tensor:
@@ -112,16 +118,20 @@ class Bernoulli(Factorised):
 
     def log_prob(self, h: Tensor) -> Tensor:
         """Sum of h l - softplus(l): one transcendental function where two logarithms would be the definition."""
+        if self.saturated:
+            # The same, with nothing large in the sums.
+            misses = (h - (self.logits > 0).to(h.dtype)) * self.logits
+            return misses.sum(-1) - F.softplus(-self.logits.abs()).sum(-1)
         return _inner(h, self.logits) - softplus_sum(self.logits)
 
     def take(self, rows: Tensor) -> Self:
         """The distributions of these rows."""
-        return type(self)(self.logits.index_select(0, rows))
+        return type(self)(self.logits.index_select(0, rows), saturated=self.saturated)
 
     def clamped(self, known: Tensor) -> Self:
         """Logits that leave no doubt where the bit is known."""
         known = known.to(self.logits.dtype)
-        return type(self)(torch.where(known.isnan(), self.logits, CERTAIN * (2 * known - 1)))
+        return type(self)(torch.where(known.isnan(), self.logits, CERTAIN * (2 * known - 1)), saturated=True)
 
 
 class Categorical(Factorised):

@@ -98,23 +98,43 @@ def log_joint(
     States that contradict what is known of their row are refused: a posterior that does not look at ``batch.known``
     would learn as if nothing were known.
     """
-    if batch.known is not None:
-        _refuse_contradictions(model, batch, h)
+    refuse_contradictions(model, batch, h)
     value = model.log_joint(batch, h)
-    if value.shape != h.shape[:-1]:
-        raise UsageError(
-            f"{type(model).__name__}.log_joint returned shape {tuple(value.shape)} for states of shape "
-            f"{tuple(h.shape)}: it must be {tuple(h.shape[:-1])}, one number a state (sum over the observed variables)"
-        )
-    if value.dtype in HALVES:
-        raise UsageError(
-            f"{type(model).__name__}.log_joint returned {value.dtype}, in which a sum of log-probabilities is off by "
-            "nats: sum in float32, as jsa's distributions do with logits of any precision"
-        )
+    _refuse_wrong_form(f"{type(model).__name__}.log_joint", value, h)
     return value
 
 
-def _refuse_contradictions(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> None:
+def log_joint_terms(
+    model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]
+) -> list[Float[Tensor, "*samples batch"]] | None:
+    """``model.log_joint_terms`` with the same checks; none where the model has no such method."""
+    if not isinstance(model, LayeredJoint):
+        return None
+    refuse_contradictions(model, batch, h)
+    terms = model.log_joint_terms(batch, h)
+    for number, term in enumerate(terms):
+        _refuse_wrong_form(f"term {number} of {type(model).__name__}.log_joint_terms", term, h)
+    return terms
+
+
+def _refuse_wrong_form(name: str, value: Tensor, h: Float[Tensor, "*samples batch width"]) -> None:
+    if value.shape != h.shape[:-1]:
+        raise UsageError(
+            f"{name} returned shape {tuple(value.shape)} for states of shape {tuple(h.shape)}: it must be "
+            f"{tuple(h.shape[:-1])}, one number a state (sum over the observed variables)"
+        )
+    if value.dtype in HALVES:
+        raise UsageError(
+            f"{name} returned {value.dtype}, in which a sum of log-probabilities is off by nats: sum in float32, as "
+            "jsa's distributions do with logits of any precision"
+        )
+
+
+def refuse_contradictions(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> None:
+    """Refuses states that contradict what is known of their row, and what is known if it is no state."""
+    if batch.known is None:
+        return
+    model.latent.refuse_wrong_known(batch.known)
     contradicting = ~batch.agrees(h)
     if bool(contradicting.any()):
         row = int(batch.index[contradicting.nonzero()[0, -1]])

@@ -1,10 +1,11 @@
-"""Evaluation mode, and back."""
+"""Modes of modules and of the processor, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import nn
 
 
@@ -27,3 +28,21 @@ def in_evaluation_mode(module: nn.Module) -> Iterator[None]:
     finally:
         for part, mode in modes:
             part.training = mode
+
+
+@contextmanager
+def denormals_as_before() -> Iterator[None]:
+    """Afterwards denormal numbers are flushed to zero, or kept, as they were before, whatever was done within it.
+
+    Example:
+        >>> with denormals_as_before():
+        ...     flushing = torch.set_flush_denormal(True)
+        >>> bool(torch.full((), 1e-310, dtype=torch.float64) * 1 > 0)
+        True
+    """
+    # There is no function that tells.
+    kept = bool(torch.full((), 1e-310, dtype=torch.float64) * 1 > 0)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(not kept)

@@ -55,19 +55,26 @@ class LayeredPosterior:
             raise UsageError(f"{len(latent.layers)} layers need as many conditionals, not {len(deeper) + 1}")
         if known is not None:
             latent.refuse_wrong_known(known)
-            first = first.clamped(known[..., latent.slices[0]])
         self.latent = latent
-        self.first = first
+        self.known = known
+        self._free_first = first
+        self.first = self._clamped(first, 0)
         self.deeper = tuple(deeper)
         self.of_states_alone = of_states_alone
-        self.known = known
 
     def conditional(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorised:
         """The distribution of a layer given the part of the state vector that stands before it."""
-        if layer == 0:
-            return self.first
-        distribution = self.deeper[layer - 1](ancestors)
+        return self.first if layer == 0 else self._clamped(self.deeper[layer - 1](ancestors), layer)
+
+    def _clamped(self, distribution: Factorised, layer: int) -> Factorised:
         return distribution if self.known is None else distribution.clamped(self.known[..., self.latent.slices[layer]])
+
+    def completed(self, layer: int, value: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples width"]:
+        """The value of a layer with what is known put in its place."""
+        if self.known is None:
+            return value
+        known = self.known[..., self.latent.slices[layer]].to(value.dtype)
+        return torch.where(known.isnan(), value, known)
 
     def from_uniforms(
         self, uniforms: Float[Tensor, "*samples variables"]
@@ -109,12 +116,25 @@ class LayeredPosterior:
             for layer, where in enumerate(self.latent.slices)
         ]
 
+    def known_log_prob(self, h: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples"]:
+        """The log-probability of what is known, each variable given the layers before its own."""
+        total = torch.zeros(h.shape[:-1], dtype=h.dtype, device=h.device)
+        if self.known is None:
+            return total
+        # The other way round: certainty about all variables but the known ones.
+        others = torch.where(self.known.isnan(), h, torch.nan)
+        for layer, where in enumerate(self.latent.slices):
+            if self.latent.layers[layer].kind != "gaussian":
+                free = self._free_first if layer == 0 else self.deeper[layer - 1](h[..., : where.start])
+                total = total + free.clamped(others[..., where]).log_prob(h[..., where])
+        return total
+
     def take(self, rows: Int64[Tensor, " taken"]) -> Self | None:
         """The posterior of these rows of the batch, without another encoder pass; none where deeper layers know x."""
         if self.deeper and not self.of_states_alone:
             return None
         narrowed = copy(self)
-        narrowed.first = self.first.take(rows)
+        narrowed._free_first, narrowed.first = self._free_first.take(rows), self.first.take(rows)
         narrowed.known = None if self.known is None else self.known.index_select(0, rows)
         return narrowed
 
@@ -157,6 +177,15 @@ class RowsTaken(Protocol):
 
     def take(self, rows: Int64[Tensor, " taken"], /) -> Posterior | None:
         """The posterior of these rows, none where it cannot be narrowed."""
+        ...
+
+
+@runtime_checkable
+class Supervised(Protocol):
+    """A posterior that can be taught what is known."""
+
+    def known_log_prob(self, h: Float[Tensor, "*samples width"], /) -> Float[Tensor, "*samples"]:
+        """The log-probability of what is known of each row, as if it were not, at states that agree with it."""
         ...
 
 

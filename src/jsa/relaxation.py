@@ -258,7 +258,7 @@ def relaxed_descendants(
     for number in range(first, len(posterior.latent.layers)):
         distribution = discrete(posterior.conditional(number, ancestors))
         z = perturbed(distribution, uniforms[..., posterior.latent.slices[number]])
-        value = value_of(distribution.layer, z, temperature)
+        value = posterior.completed(number, value_of(distribution.layer, z, temperature))
         layers.append(RelaxedLayer(distribution, z, value))
         ancestors = torch.cat([ancestors, value], dim=-1)
     return layers

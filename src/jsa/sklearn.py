@@ -29,6 +29,7 @@ from jsa.files import short_lived
 from jsa.latent import LatentSpace
 from jsa.learner import Learner
 from jsa.models.configuration import preset
+from jsa.modes import denormals_as_before
 from jsa.run import prepare_machine
 from jsa.training.checkpoint import load_weights
 from jsa.training.folder import RunFolder
@@ -125,8 +126,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             X: Whole numbers from 0 on, row by row: 0 and 1 for bits.
             y: Nothing is learned from it.
         """
-        # The caller's own random numbers stay as they are.
-        with _mended_by_the_caller(), torch.random.fork_rng(), TemporaryDirectory() as name, short_lived():
+        with _mended_by_the_caller(), _leaving_no_trace(), TemporaryDirectory() as name, short_lived():
             self._learn(self._values(X, reset=True), RunFolder(Path(name)))
         return self
 
@@ -238,6 +238,13 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         checked = validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1)
         check_non_negative(checked, type(self).__name__)
         return as_bytes(checked, "X")
+
+
+@contextmanager
+def _leaving_no_trace() -> Iterator[None]:
+    """The caller's own random numbers, and denormal numbers, are as they were."""
+    with torch.random.fork_rng(), denormals_as_before():
+        yield
 
 
 @contextmanager

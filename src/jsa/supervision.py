@@ -6,7 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.model import LatentVariableModel, log_prob
+from jsa.errors import UsageError
+from jsa.model import LatentVariableModel, refuse_contradictions
+from jsa.posteriors import Supervised
 from jsa.types import Batch
 
 
@@ -23,8 +25,8 @@ def supervised_loss(
     Args:
         model: The model.
         batch: The rows; those of which nothing is known add nothing.
-        h: States that agree with what is known, for the ancestors: where the chains stand, for instance. One draw of
-            q a row where they are not given.
+        h: States that agree with what is known, for the ancestors: where the chains stand after the estimator's step,
+            for instance. One draw of q a row where they are not given.
 
     Example:
         >>> from jsa import BeliefNetwork, LatentSpace, Layer
@@ -37,8 +39,13 @@ def supervised_loss(
     """
     if batch.known is None:
         return torch.zeros((), dtype=batch.state_dtype, device=batch.x.device)
-    others = model.posterior(batch)
+    posterior = model.posterior(batch)
+    if not isinstance(posterior, Supervised):
+        raise UsageError(
+            f"{type(posterior).__name__} does not tell the probability of what is known: return a LayeredPosterior, or "
+            "give it a method known_log_prob(h)"
+        )
     if h is None:
-        h = others.sample((1,)).detach()
-    # All of log q without that of the variables that were drawn: what remains are the known ones.
-    return (log_prob(others, h) - log_prob(model.posterior(batch.with_nothing_known()), h)).mean()
+        h = posterior.sample((1,)).detach()
+    refuse_contradictions(model, batch, h)
+    return -posterior.known_log_prob(h).mean()

@@ -126,6 +126,10 @@ class TakenBatch(Batch):
     def __post_init__(self) -> None:
         """What it was taken from was checked, and taking rows is part of every step."""
 
+    def with_nothing_known(self) -> Batch:
+        """The same rows, and the rows of the other batch, as if no latent variable were known."""
+        return self if self.known is None else replace(self, known=None, source=self.source.with_nothing_known())
+
     def for_each_row(self, function: Callable[[Batch], Tensor]) -> Tensor:
         """The function of the rows of the other batch, taken like the rows."""
         return self.source.for_each_row(function).index_select(0, self.rows)

@@ -10,9 +10,11 @@ from torch import Tensor
 
 from conformance.cases import Case
 from conformance.comparison import CASES, compare
+from conformance.relaxed import randomised_networks
 from jsa import (
     JSA,
     Batch,
+    BeliefNetwork,
     Bernoulli,
     Enumeration,
     LatentSpace,
@@ -24,10 +26,10 @@ from jsa import (
     check_model,
     exact_likelihood,
     likelihood,
-    supervised_loss,
 )
 from jsa.errors import UsageError
-from jsa.estimators import Concrete, GumbelSoftmax, ReweightedWakeSleep, StraightThrough
+from jsa.estimators import NVIL, Concrete, Estimator, GumbelSoftmax, Rebar, Relax, ReweightedWakeSleep, StraightThrough
+from known_rows import KNOWN, X, with_known
 from small_models import (
     EXAMPLES,
     Example,
@@ -35,26 +37,9 @@ from small_models import (
     enumerated,
     exact_gradients,
     gradients,
-    objective,
+    gradients_of,
     repeated,
 )
-
-X = torch.nan
-
-KNOWN = {
-    "one-layer": [[X, X, X], [1, X, 0], [X, 0, X]],
-    "two-layers": [[X, X, X, X], [X, X, X, 1], [X, 0, 1, X]],
-    "categorical": [[X, X, X, 0, 1, 0], [X, X, X, X, X, X], [0, 0, 1, X, X, X]],
-    "conditional": [[0, X, X], [X, X, 1], [X, X, X]],
-    "layers-that-know-the-row": [[X, 1, X, X], [X, X, 0, X], [X, X, X, X]],
-}
-
-
-def with_known(name: str) -> Example:
-    """A small model with rows of which something is known, of each row something else."""
-    example = EXAMPLES[name]()
-    known = torch.tensor(KNOWN[name], dtype=torch.float64)
-    return Example(example.model, replace(example.batch, known=known))
 
 
 @pytest.fixture(params=KNOWN)
@@ -150,16 +135,29 @@ def test_chains_are_where_they_may_be(known_example: Example) -> None:
     assert bool(estimate.log_weights.isfinite().all())
 
 
+@pytest.mark.parametrize("temperature", [0.5, 50.0])
 @pytest.mark.parametrize("kind", [GumbelSoftmax, StraightThrough])
 @pytest.mark.parametrize("name", ["two-layers", "categorical", "conditional"])
-def test_what_is_known_is_not_relaxed(kind: type[GumbelSoftmax], name: str) -> None:
+def test_what_is_known_is_not_relaxed(kind: type[GumbelSoftmax], name: str, temperature: float) -> None:
     example = EXAMPLES[name]()
     known = example.model.posterior(example.batch).sample((1,))[0]
     batch = replace(example.batch, known=known)
     (log_joint,) = example.model.log_joint(batch, known.unsqueeze(0))
     expected = gradients_of(example.model, -log_joint.mean(), "generative")
-    found = gradients_of(example.model, kind()(example.model, batch).loss, "generative")
-    assert max(float((one - other).abs().max()) for one, other in zip(found, expected, strict=True)) < 1e-8
+    found = gradients_of(example.model, kind(temperature=temperature)(example.model, batch).loss, "generative")
+    assert max(float((one - other).abs().max()) for one, other in zip(found, expected, strict=True)) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["two-layers", "categorical"])
+def test_no_control_variate_learns_from_what_is_known(name: str) -> None:
+    example = EXAMPLES[name]()
+    known = example.model.posterior(example.batch).sample((1,))[0]
+    for estimator in (
+        Rebar(example.model.latent, temperature=50.0).double(),
+        randomised_networks(Relax(example.model.latent, example.batch.x.shape[1], temperature=50.0)),
+    ):
+        estimate = estimator(example.model, replace(example.batch, known=known))
+        assert float(estimate.diagnostics["logit_gradient_norm"]) < 1e-12
 
 
 def test_concrete_refuses_what_is_known() -> None:
@@ -205,12 +203,60 @@ class Forgetful(LatentVariableModel):
         return LayeredPosterior(self.latent, Bernoulli(self.encoder(batch.x)))
 
 
-def test_a_posterior_that_does_not_look_is_found() -> None:
+class ForgetfulNetwork(BeliefNetwork):
+    """Likewise, with layers that can be told apart."""
+
+    def posterior(self, batch: Batch) -> LayeredPosterior:
+        return super().posterior(batch.with_nothing_known())
+
+
+def rows_with_a_known_bit() -> Batch:
     known = torch.full((40, 2), X)
     known[:, 0] = 1
-    batch = Batch(torch.zeros(40, 3), torch.arange(100, 140), known=known)
+    return Batch(torch.zeros(40, 3), torch.arange(100, 140), known=known)
+
+
+@pytest.mark.parametrize("estimator", [ReweightedWakeSleep(), NVIL(LatentSpace.of(Layer("bernoulli", 2)), inputs=3)])
+@pytest.mark.parametrize(
+    "model", [Forgetful(), ForgetfulNetwork(Layer("bernoulli", 3), LatentSpace.of(Layer("bernoulli", 2)))]
+)
+def test_a_posterior_that_does_not_look_is_found(estimator: Estimator, model: LatentVariableModel) -> None:
     with pytest.raises(UsageError, match=r"contradicts what is known of row 1\d\d: .*known=batch.known"):
-        ReweightedWakeSleep()(Forgetful(), batch)
+        estimator(model, rows_with_a_known_bit())
+
+
+class Bits:
+    """What a user may write: what is known is drawn as it is, and left out of log q."""
+
+    def __init__(self, logits: Tensor, batch: Batch) -> None:
+        self.logits, self.batch = logits, batch
+
+    def sample(self, shape: tuple[int, ...]) -> Tensor:
+        return self.batch.completed(Bernoulli(self.logits).sample(shape))
+
+    def log_prob(self, h: Tensor) -> Tensor:
+        terms = h * self.logits - torch.nn.functional.softplus(self.logits)
+        return terms.where(self.batch.known.isnan(), 0).sum(-1)
+
+
+class Own(Forgetful):
+    """A model with that posterior."""
+
+    def posterior(self, batch: Batch) -> Posterior:
+        return Bits(self.encoder(batch.x), batch)
+
+
+def test_a_posterior_of_the_users_own_may_look() -> None:
+    batch, model = rows_with_a_known_bit(), Own()
+    check_model(model, batch)
+    chains = JSA(model.latent, rows=200, stage=2)
+    chains(model, batch).loss.backward()
+    assert bool((chains.cache.read(batch.index)[0][:, 0] == 1).all())
+    rows = TensorRows(batch.x, known=batch.known)
+    assert abs(likelihood(model, rows, samples=2_000).nll - exact_likelihood(model, rows).nll) < 0.05
+    wide = Batch(batch.x, batch.index, known=torch.ones(40, 1))
+    with pytest.raises(UsageError, match="known states have the width of a state, 2"):
+        chains(model, wide)
 
 
 @pytest.mark.parametrize(
@@ -235,40 +281,3 @@ def test_a_gaussian_variable_cannot_be_known() -> None:
     space.refuse_wrong_known(torch.tensor([[1.0, X]]))
     with pytest.raises(UsageError, match="make it part of x"):
         space.refuse_wrong_known(torch.tensor([[X, 0.3]]))
-
-
-def test_supervised_loss_completes_the_divergence_to_the_whole_q(known_example: Example) -> None:
-    model, batch = known_example.model, known_example.batch
-
-    def whole(model: LatentVariableModel, row: Batch) -> dict[str, Tensor]:
-        """The objective with all of log q, at the states that agree with what is known."""
-        exact = enumerated(model, row)
-        h = exact.states.unsqueeze(1)
-        log_q = model.posterior(row.with_nothing_known()).log_prob(h)
-        return gradients(model, -(exact.log_likelihood + (exact.posterior * log_q).sum(0)).mean())
-
-    def completed(model: LatentVariableModel, row: Batch) -> dict[str, Tensor]:
-        exact = enumerated(model, row)
-        terms = [supervised_loss(model, row, state.view(1, -1)) for state in exact.states]
-        return gradients(model, -objective(model, row) + (exact.posterior[:, 0] * torch.stack(terms)).sum())
-
-    expected, found = by_row(whole, model, batch), by_row(completed, model, batch)
-    alone = by_row(exact_gradients, model, batch)
-    for name in expected:
-        assert (found[name] - expected[name]).abs().max() < 1e-12
-    assert max(float((alone[name] - expected[name]).abs().max()) for name in expected) > 1e-2
-
-
-def test_supervised_loss_of_nothing_is_zero() -> None:
-    example = EXAMPLES["two-layers"]()
-    assert float(supervised_loss(example.model, example.batch)) == 0
-    unknown = replace(example.batch, known=torch.full((3, 4), X, dtype=torch.float64))
-    loss = supervised_loss(example.model, unknown)
-    assert float(loss.detach()) == 0
-    assert all(float(gradient.abs().max()) < 1e-15 for gradient in gradients_of(example.model, loss, "inference"))
-
-
-def gradients_of(model: LatentVariableModel, loss: Tensor, part: str) -> list[Tensor]:
-    """The gradients of the parameters of this part of the model."""
-    parameters = [parameter for name, parameter in model.named_parameters() if part in name]
-    return list(torch.autograd.grad(loss, parameters))

@@ -81,7 +81,25 @@ def emptied(h: Tensor) -> Tensor:
     return h
 
 
-WRONG: dict[str, tuple[OwnModel, str]] = {
+class TakesTooMuch(LatentVariableModel):
+    """Its second layer uses x, and it says that it does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = EXAMPLES["layers-that-know-the-row"]().model
+        self.latent = self.model.latent
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.model.log_joint(batch, h)
+
+    def posterior(self, batch: Batch) -> Posterior:
+        posterior = self.model.posterior(batch)
+        posterior.of_states_alone = True
+        return posterior
+
+
+WRONG: dict[str, tuple[LatentVariableModel, str]] = {
+    "rows-not-narrowed": (TakesTooMuch(), r"LayeredPosterior\.take\(\.\.\.\)\.log_prob .* leave out of_states_alone"),
     "no-posterior": (
         OwnModel(lambda logits: logits),
         "OwnModel.posterior returned Tensor, which has no sample or no log",

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from jsa.estimators.base import Description, Estimator, at_least
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel, LayeredJoint, Posterior, log_joint, log_prob, refuse_non_finite
+from jsa.model import LatentVariableModel, Posterior, log_joint, log_joint_terms, log_prob, refuse_non_finite
 from jsa.posteriors import LayeredPosterior
 from jsa.types import Batch, Estimate
 
@@ -107,8 +107,8 @@ def _terms(
     model: LatentVariableModel, batch: Batch, posterior: Posterior, h: Tensor
 ) -> tuple[list[Tensor], list[Tensor]]:
     """The terms of log p and of log q by layer, or each as one where the layers cannot be told apart."""
-    if isinstance(model, LayeredJoint) and isinstance(posterior, LayeredPosterior):
-        return model.log_joint_terms(batch, h), posterior.layer_log_probs(h)
+    if isinstance(posterior, LayeredPosterior) and (terms := log_joint_terms(model, batch, h)) is not None:
+        return terms, posterior.layer_log_probs(h)
     joint = log_joint(model, batch, h)
     return [joint, torch.zeros_like(joint)], [log_prob(posterior, h)]
 

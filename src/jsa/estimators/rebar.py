@@ -161,7 +161,7 @@ class Rebar(Estimator):
         posterior = draw.posterior
         temperature = self.log_temperature[number].exp()
         own = draw.distributions[number]
-        value = relaxed(own.layer, z, temperature)
+        value = posterior.completed(number, relaxed(own.layer, z, temperature))
         state = torch.cat([draw.ancestors(number).expand(*z.shape[:-1], -1), value], dim=-1)
         inference = torch.stack([*draw.log_inference[:number], torch.zeros_like(z[0, ..., 0])]).sum(0)
         inference = inference + own.log_prob(value)

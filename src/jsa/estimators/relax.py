@@ -62,7 +62,9 @@ class Relax(Rebar):
         """The scaled relaxed objective and the network's value."""
         ancestors = draw.ancestors(number)
         given = torch.cat([draw.batch.inputs.expand(*ancestors.shape[:-1], -1), ancestors], dim=-1)
-        value: Tensor = self.networks[number](torch.cat([given.expand(*z.shape[:-1], -1), z], dim=-1))
+        # The noise of what is known is nothing to learn from.
+        seen = draw.posterior.completed(number, z)
+        value: Tensor = self.networks[number](torch.cat([given.expand(*z.shape[:-1], -1), seen], dim=-1))
         return super()._control(draw, number, z) + value.squeeze(-1)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from jsa.errors import UsageError
 from jsa.evaluation.posterior_gradient import can_be_enumerated
 from jsa.model import LatentVariableModel, Posterior, draw, evaluate, log_joint, log_prob
+from jsa.posteriors import RowsTaken
 from jsa.types import Batch
 
 STATES_COMPARED, ROWS_COMPARED = 3, 4
@@ -24,6 +25,7 @@ MIXED = (
     "rows or states know of each other (a wrong reshape, batch normalisation), or it is random (dropout); mend it, or "
     "keep such layers in evaluation mode"
 )
+NARROWED = "take gives rows what belongs to others (where a deeper layer uses batch, leave out of_states_alone)"
 
 
 def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -> None:
@@ -34,7 +36,8 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
     - draws from q(h | x) have their shape and are states of the latent space;
     - log p(x, h) and log q(h | x) have a gradient, by the states too where the model says that it is relaxable, and
       leave the states as they are;
-    - they are one number a state, the same for a row or state by itself as among others;
+    - they are one number a state, the same for a row or state by itself as among others, also where q is narrowed to
+      some rows by ``take``;
     - where the latent space has at most 4,096 states: q sums to one over them, and they are drawn as often as q says.
 
     So check a model of many latent variables with few of them, too.
@@ -59,6 +62,7 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
         with torch.no_grad():
             _check_log_prob_of_draws(model, batch)
             _check_each_by_itself(model, batch, h)
+            _check_narrowed(model, batch, h)
             if can_be_enumerated(model):
                 _check_frequencies(model, _rows(batch, range(min(ROWS_COMPARED, len(batch)))), draws)
 
@@ -152,6 +156,17 @@ def _check_each_by_itself(model: LatentVariableModel, batch: Batch, h: Float[Ten
         _compare(log_prob(model.posterior(alone), states), inference[:, where], alone, names[1], MIXED)
 
 
+def _check_narrowed(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]) -> None:
+    """Chain methods differentiate q at some rows only."""
+    posterior = model.posterior(batch)
+    other_order = torch.arange(len(batch), device=h.device).flip(0)
+    narrowed = posterior.take(other_order) if isinstance(posterior, RowsTaken) else None
+    if narrowed is not None:
+        found = log_prob(narrowed, h.index_select(1, other_order))
+        expected = log_prob(posterior, h).index_select(1, other_order)
+        _compare(found, expected, batch.take(other_order), f"{type(posterior).__name__}.take(...).log_prob", NARROWED)
+
+
 def _compare(found: Tensor, expected: Tensor, batch: Batch, name: str, why: str) -> None:
     tolerance = torch.finfo(expected.dtype).eps ** 0.5
     different = ~torch.isclose(found, expected, rtol=tolerance, atol=tolerance)
@@ -167,7 +182,9 @@ def _check_frequencies(model: LatentVariableModel, batch: Batch, draws: int) -> 
     posterior = model.posterior(batch)
     name = type(posterior).__name__
     states = model.latent.enumerate(batch.state_dtype, batch.x.device)
-    probabilities = log_prob(posterior, states.unsqueeze(1).expand(-1, len(batch), -1)).double().exp()
+    everywhere = states.unsqueeze(1).expand(-1, len(batch), -1)
+    # What contradicts the known is not asked for: its log q may be anything.
+    probabilities = log_prob(posterior, everywhere).double().exp().where(batch.agrees(everywhere), 0)
     h = posterior.sample((draws,)).to(states.dtype)
     for row, number in enumerate(batch.index.tolist()):
         total = float(probabilities[:, row].sum())
