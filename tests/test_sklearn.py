@@ -131,7 +131,17 @@ def test_it_can_be_searched_over_and_stand_in_a_pipeline(table: np.ndarray) -> N
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"latents": 0}, "every stochastic and hidden layer needs at least 1 unit"),
+        ({"latents": 0}, "latents is 1 or more, not 0"),
+        ({"latents": ()}, "every stochastic and hidden layer needs at least 1 unit"),
+        ({"latents": 2.5}, "latents is a whole number, not 2.5"),
+        ({"latents": "12"}, "latents is a whole number, not 12"),
+        ({"latents": None}, "latents is a whole number, or one for each layer, not None"),
+        ({"hidden": [3, 0]}, "hidden is 1 or more, not 0"),
+        ({"latent_classes": 2.5}, "latent-classes is a whole number, not 2.5"),
+        ({"prior": "learnt"}, "the prior is 'fixed' or 'learned', not 'learnt'"),
+        ({"epochs": 2.5}, "epochs is a whole number, not 2.5"),
+        ({"particles": 2.5}, "particles is a whole number, not 2.5"),
+        ({"batch_size": 2.5}, "batch-size is a whole number, not 2.5"),
         ({"method": "vimko"}, "did you mean 'vimco'?"),
         ({"method": "arsm"}, "ARSM is for categorical latents"),
         ({"epochs": 0}, "epochs"),
@@ -145,13 +155,28 @@ def test_wrong_settings_are_value_errors(table: np.ndarray, settings: dict[str, 
         DiscreteLatentModel(**{**TINY, **settings}).fit(table)
 
 
+def test_whole_numbers_of_numpy_will_do(table: np.ndarray) -> None:
+    settings = {"latents": np.int64(2), "hidden": np.array([3]), "epochs": np.int32(2), "particles": np.int64(2)}
+    assert DiscreteLatentModel(**settings, random_state=0).fit(table).transform(table).shape == (400, 2)
+    assert DiscreteLatentModel(**TINY, hidden=3).fit(table).transform(table).shape == (400, 2)
+
+
 def test_wrong_values_are_named(model: DiscreteLatentModel, table: np.ndarray) -> None:
     with pytest.raises(ValueError, match=r"X: row 1, column 1 \(counted from 1\) holds 0.5"):
         DiscreteLatentModel(**TINY).fit(np.array([[0.5, 1], [0, 1]]))
-    with pytest.raises(ValueError, match="holds the value 2, but 2 classes go up to 1"):
+    with pytest.raises(
+        ValueError, match=r"X: row \d+, column \d+ \(counted from 1\) holds 2, but 2 classes go up to 1"
+    ):
         model.transform(table + 1)
-    with pytest.raises(ValueError, match="n_samples must be at least 1, not 0"):
+    with pytest.raises(ValueError, match="n-samples is 1 or more, not 0"):
         model.sample(0)
+    with pytest.raises(ValueError, match=r"n-samples is a whole number, not 2\.5"):
+        model.sample(2.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="X has masked values"):
+        model.transform(np.ma.masked_array(table, mask=np.eye(*table.shape)))
+    assert model.transform(np.ma.masked_array(table)).shape == (400, 3)
+    with pytest.raises(ValueError, match="X holds values of type datetime64"):
+        DiscreteLatentModel(**TINY).fit(table.astype("datetime64[D]"))
     with pytest.raises(NotFittedError):
         DiscreteLatentModel().sample()
 
@@ -159,11 +184,12 @@ def test_wrong_values_are_named(model: DiscreteLatentModel, table: np.ndarray) -
 def test_a_fit_that_fails_leaves_an_earlier_one_as_it_was(model: DiscreteLatentModel, table: np.ndarray) -> None:
     again = deepcopy(model).set_params(learning_rate=3e38)
     with pytest.raises(NumericalError):
-        again.fit(2 * table)
+        again.fit(2 * table[:, 1:])
     assert again.column_classes_ == 2
+    assert again.n_features_in_ == table.shape[1]
     assert np.array_equal(again.score_samples(table), model.score_samples(table))
     never = DiscreteLatentModel(**{**TINY, "latents": 0})
-    with pytest.raises(ValueError, match="at least 1 unit"):
+    with pytest.raises(ValueError, match="latents is 1 or more"):
         never.fit(table)
     with pytest.raises(NotFittedError):
         never.transform(table)

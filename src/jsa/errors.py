@@ -36,12 +36,13 @@ class CheckpointError(JsaError):
 
 
 def shortened(text: object) -> str:
-    """What a sentence quotes of somebody else's file, which may hold a word of any length.
+    """What a sentence quotes of somebody else's file, which may hold a word of any length, and of any characters.
 
-    >>> shortened("word"), len(shortened("word" * 1000))
-    ('word', 200)
+    >>> shortened("word"), len(shortened("word" * 1000)), shortened("two\\nlines")
+    ('word', 200, 'two\\\\nlines')
     """
-    whole = str(text)
+    start = str(text)[:201]
+    whole = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in start)
     return whole if len(whole) <= 200 else f"{whole[:197]}..."
 
 
@@ -61,14 +62,17 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"there is no {kind} '{name}': {hint}: {', '.join(choices)}")
 
 
-def check_at_least(lowest: int, **numbers: int | None) -> None:
-    """Refuses settings that are too low, by the names that they have as flags; None is one that was not given.
+def check_at_least(lowest: int, **numbers: float | None) -> None:
+    """Refuses settings that are too low or not whole, by their names as flags; None is one that was not given.
 
     >>> check_at_least(1, batch_size=0)
     Traceback (most recent call last):
     jsa.errors.UsageError: batch-size is 1 or more, not 0
     """
     for name, value in numbers.items():
+        # Whole numbers of any library can be an index.
+        if value is not None and not hasattr(value, "__index__"):
+            raise UsageError(f"{name.replace('_', '-')} is a whole number, not {shortened(value)}")
         if value is not None and value < lowest:
             raise UsageError(f"{name.replace('_', '-')} is {lowest} or more, not {value}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -80,16 +81,42 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Writes arrays, or what can be made one, to a .npz file, whole or not at all."""
+    """Writes arrays, or what can be made one, to a .npz file, or as columns to a .csv file, whole or not at all.
+
+    As columns, all must have a value for each line, and those of two dimensions become several, numbered from 1.
+    """
     import numpy as np
 
     made: dict[str, Any] = {name: np.asarray(values) for name, values in arrays.items()}
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **made)
+    with replacing(path) as temporary:
+        if path.suffix == ".npz":
+            with temporary.open("wb") as file:
+                np.savez_compressed(file, **made)
+            return
+        columns = {label: values for name, array in made.items() for label, values in _columns(name, array)}
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
 
 
-def check_destination(path: Path, option: str) -> None:
-    """Refuses a path where no file can be written, before any work is done; the option is the one that named it."""
+def _columns(name: str, array: Any) -> list[tuple[str, Any]]:
+    if array.ndim == 1:
+        return [(name, array)]
+    return [(f"{name} {number}", values) for number, values in enumerate(array.T, start=1)]
+
+
+def check_destination(path: Path, option: str, **formats: str) -> None:
+    """Refuses a path where no file can be written, before any work is done.
+
+    Args:
+        path: Where a file is to be written.
+        option: The option that named it.
+        formats: What the file may be, by the endings of its name; anything where nothing is given.
+    """
+    if formats and path.suffix.removeprefix(".") not in formats:
+        known = " or ".join(f".{ending} for {what}" for ending, what in formats.items())
+        raise UsageError(f"{path} must end in {known}")
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}: make it, or choose another {option}")
     if path.is_dir():

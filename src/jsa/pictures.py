@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from jsa.assembly import Model
 from jsa.data import Dataset
+from jsa.distributions import Factorised
 from jsa.files import replacing
 from jsa.model import Posterior
 
@@ -25,20 +27,37 @@ MARGIN = 2
 SCALE = 3
 
 
-@torch.no_grad()
-def sample_rows(model: Model, count: int, seed: int, contexts: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Ancestral samples: h from the prior, then the mean of p(x | h).
+@dataclass(frozen=True)
+class Samples:
+    """Draws from a model.
 
-    Returns:
-        The latent states, and the means of whole rows: behind their context for a conditional model.
+    Attributes:
+        h: The latent states, from the prior.
+        observed: p(x | h) of each.
+        x: A draw from it.
+        contexts: What each was drawn given, for a conditional model.
     """
+
+    h: Tensor
+    observed: Factorised
+    x: Tensor
+    contexts: Tensor | None
+
+    @property
+    def means(self) -> Tensor:
+        """The means of whole rows: behind their context for a conditional model."""
+        means = self.observed.mean
+        return means if self.contexts is None else torch.cat([self.contexts, means], dim=-1)
+
+
+@torch.no_grad()
+def sample_rows(model: Model, count: int, seed: int, contexts: Tensor | None = None) -> Samples:
+    """Ancestral samples; one for each context where there are such."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        if contexts is None:
-            h = model.sample_latent((count,))
-            return h, model.observation(h).mean
-        h = model.sample_latent((), contexts)
-    return h, torch.cat([contexts, model.observation(h, contexts).mean], dim=-1)
+        h = model.sample_latent((count,) if contexts is None else (), contexts)
+        observed = model.observation(h, contexts)
+        return Samples(h, observed, observed.sample(), contexts)
 
 
 @torch.no_grad()

@@ -204,7 +204,7 @@ def try_method(config: TrainConfig, model: Model, rows: Dataset) -> None:
 def draw(model: Model, splits: Splits, folder: RunFolder, seed: int) -> None:
     """Leaves samples, reconstructions and curves in the run folder."""
     shape, classes = splits.image_shape, splits.classes
-    _, samples = sample_rows(model, SAMPLES_SHOWN, seed, contexts_of(splits.valid, SAMPLES_SHOWN))
+    samples = sample_rows(model, SAMPLES_SHOWN, seed, contexts_of(splits.valid, SAMPLES_SHOWN)).means
     grid, pairs, curves = folder.pictures
     save_grid(grid, samples, shape, classes)
     originals, copies = reconstructed_rows(model, splits.valid, PAIRS_SHOWN, seed)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from operator import index
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from jsa.configuration import MachineConfig, MethodConfig, OptimiserConfig, Trai
 from jsa.data import IndexedDataset, batches_in_epoch
 from jsa.data.shape import RowShape
 from jsa.data.streams import permutation
-from jsa.data.values import as_bytes
+from jsa.data.values import as_bytes, refuse_classes_above
 from jsa.encoding import compact, encode
 from jsa.errors import DataError, NumericalError, UsageError, check_at_least
 from jsa.evaluation.likelihood import evaluating, exact_row_likelihoods, row_likelihoods
@@ -54,7 +55,8 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
     Args:
         latents: The number of latent variables; for several stochastic layers, of each, the one next to the data first.
         latent_classes: The values that each of them can take: 2 are bits.
-        hidden: The widths of deterministic layers between data and latent variables; none for a linear model.
+        hidden: The width of a deterministic layer between data and latent variables, or of several; none for a linear
+            model.
         prior: ``fixed`` for fair coins and uniform classes, or ``learned``.
         method: The method that learns: see ``jsa list estimators``.
         particles: Its proposals or samples a row at a step; those that it has by itself where not given.
@@ -91,7 +93,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         latents: int | Sequence[int] = 10,
         *,
         latent_classes: int = 2,
-        hidden: Sequence[int] = (),
+        hidden: int | Sequence[int] = (),
         prior: Literal["fixed", "learned"] = "fixed",
         method: str = "jsa",
         particles: int | None = None,
@@ -126,8 +128,14 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             X: Whole numbers from 0 on, row by row: 0 and 1 for bits.
             y: Nothing is learned from it.
         """
-        with _mended_by_the_caller(), _leaving_no_trace(), TemporaryDirectory() as name, short_lived():
-            self._learn(self._values(X, reset=True), RunFolder(Path(name)))
+        before = dict(vars(self))
+        try:
+            with _mended_by_the_caller(), _leaving_no_trace(), TemporaryDirectory() as name, short_lived():
+                self._learn(self._values(X, reset=True), RunFolder(Path(name)))
+        except BaseException:
+            # An earlier fit, or none, is there as it was.
+            self.__dict__ = before
+            raise
         return self
 
     def _learn(self, values: NDArray[np.uint8], folder: RunFolder) -> None:
@@ -144,7 +152,6 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         with closing(watcher(config.epochs, steps) if self.verbose else Silent()) as shown:
             best = train(learner, TrainingRows(learned, validated), config, folder, shown).best
         load_weights(model, folder.best)
-        # All at once, so that a fit that fails leaves an earlier one as it was.
         self.column_classes_, self._seed = classes, seed
         self.model_ = model.cpu().eval()
         self.best_epoch_, self.validation_nll_ = best.epoch, best.nll
@@ -177,8 +184,8 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             random_state: What they come from; none for new ones at each call.
         """
         check_is_fitted(self, "model_")
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1, not {n_samples}")
+        with _mended_by_the_caller():
+            check_at_least(1, n_samples=n_samples)
         with torch.random.fork_rng(), evaluating(self.model_):
             torch.manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
             observed = self.model_.observation(self.model_.sample_latent((n_samples,)))
@@ -197,23 +204,25 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
     def _config(self, seed: int) -> TrainConfig:
         """These settings, as a run has them; a wrong one is refused with a sentence."""
-        check_at_least(1, samples=self.samples)
-        latents = (self.latents,) if isinstance(self.latents, int | np.integer) else tuple(self.latents)
+        counts = {"epochs": self.epochs, "batch_size": self.batch_size, "particles": self.particles}
+        check_at_least(1, samples=self.samples, **counts)
+        check_at_least(2, latent_classes=self.latent_classes)
+        hidden = _widths("hidden", self.hidden)
         network = replace(
-            preset("nonlinear" if len(self.hidden) else "linear"),
-            latents=tuple(map(int, latents)),
+            preset("nonlinear" if hidden else "linear"),
+            latents=_widths("latents", self.latents),
             latent_kind="bernoulli" if self.latent_classes == 2 else "categorical",
-            latent_classes=self.latent_classes,
-            hidden=tuple(self.hidden),
+            latent_classes=int(self.latent_classes),
+            hidden=hidden,
             prior=self.prior,
         )
         return TrainConfig(
             data="table",
             network=network,
             estimator=self.method,
-            method=MethodConfig(particles=self.particles),
-            epochs=self.epochs,
-            batch_size=self.batch_size,
+            method=MethodConfig(particles=None if self.particles is None else index(self.particles)),
+            epochs=index(self.epochs),
+            batch_size=index(self.batch_size),
             seed=seed,
             optimisation=OptimiserConfig(learning_rate=self.learning_rate),
             machine=MachineConfig(device=self.device),
@@ -231,13 +240,33 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         """Rows of the kind that was learned from."""
         check_is_fitted(self, "model_")
         with _mended_by_the_caller():
-            values = torch.from_numpy(self._values(X, reset=False))
-            return IndexedDataset(values, classes=self.column_classes_)
+            values = self._values(X, reset=False)
+            refuse_classes_above(values, self.column_classes_, "X")
+            return IndexedDataset(torch.from_numpy(values), classes=self.column_classes_)
 
     def _values(self, X: ArrayLike, *, reset: bool) -> NDArray[np.uint8]:
+        if np.ma.is_masked(X):
+            raise DataError(
+                "X has masked values, and a table has no missing ones: fill them in, or leave out their rows"
+            )
         checked = validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1)
-        check_non_negative(checked, type(self).__name__)
+        if checked.dtype.kind in "if":
+            check_non_negative(checked, type(self).__name__)
         return as_bytes(checked, "X")
+
+
+def _widths(name: str, given: object) -> tuple[int, ...]:
+    """The widths of layers, of which one may be given as a number.
+
+    >>> _widths("latents", 3), _widths("latents", np.array([4, 2])), _widths("hidden", ())
+    ((3,), (4, 2), ())
+    """
+    several: list[Any] = list(given) if isinstance(given, list | tuple | np.ndarray) else [given]
+    for width in several:
+        if width is None:
+            raise UsageError(f"{name} is a whole number, or one for each layer, not None")
+        check_at_least(1, **{name: width})
+    return tuple(map(int, several))
 
 
 @contextmanager

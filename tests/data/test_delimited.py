@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jsa.data.delimited import column_names, read_csv
+from jsa.data.delimited import read_csv, read_header
 from jsa.errors import DataError
 
 
@@ -31,6 +31,11 @@ def written(folder, text: str | bytes):
         "0.0, 1.0, 2\n 3 ,0e0,+255\n",
         "\ufeff0,1,2\n3,0,255\n",
         "\ufeffa,b,c\n0,1,2\n3,0,255\n",
+        '"a, x";"b, y";c\n0;1;2\n3;0;255\n',
+        "a, x;b, y;c\n0;1;2\n3;0;255\n",
+        "sep=;\na,x;b,y;c\n0;1;2\n3;0;255\n",
+        "sep=\t\r\n0\t1\t2\r\n3\t0\t255\r\n",
+        "NA,b,c\n0,1,2\n3,0,255\n",
     ],
 )
 def test_tables_of_many_shapes_of_text(tmp_path, text):
@@ -50,7 +55,20 @@ def test_a_single_column_and_a_single_row(tmp_path):
         ("0,1\n1,x\n", "line 2, column 2 holds 'x', which is no number"),
         ("a,b\n0,1\n\n1,x\n", "line 4, column 2 holds 'x', which is no number"),
         ("0,y\n1,1\n", "line 1, column 2 holds 'y', which is no number"),
-        ("0,1\n1,\n", "line 2, column 2 holds '', which is no number"),
+        ("0,y\n1,1\n", "write values as 0, 1, 2 and so on; a first line is taken for a header where none"),
+        ("2019,2020\n1,1\n", "line 1, column 1 holds 2019, but .* a first line is taken for a header where none"),
+        ("0,1\n1,\n", "line 2, column 2 is empty, but .*: fill it in, or leave out its row, or the delimiter at the"),
+        ("0,1\n,1\n", "line 2, column 1 is empty, but a table has no missing values: fill it in, or leave out its row"),
+        ("0,1\nyes,1\n", "line 2, column 1 holds 'yes', which is no number: write values as 0, 1, 2 and so on"),
+        (",\n0,1\n", "line 1, column 1 is empty"),
+        ("NA,n/a\n0,1\n", "line 1, column 1 holds 'NA', which is no number"),
+        (
+            "i,a\n" + "".join(f"{row},1\n" for row in range(300)),
+            "line 258, .* 256, but .*; leave out a column of row num",
+        ),
+        ("a\n0\n\n1\n", "line 3 is blank, which in a table of one column is a missing value: fill it in"),
+        ('0,1\n"1,1\n0,1\n', r"line 3, column 1 holds '1,1\\n0,1\\n', which is no number"),
+        ("sep=;\n", "holds no rows"),
         ("0,1\n1,1_0\n", "line 2, column 2 holds '1_0', which is no number"),
         ("0,1\n-1,1\n", "line 2, column 1 holds -1, but a table holds whole numbers from 0 to 255"),
         ("a,b\n0,1\n1,0.5\n", "line 3, column 2 holds 0.5, but a table holds whole numbers"),
@@ -62,11 +80,11 @@ def test_a_single_column_and_a_single_row(tmp_path):
         ("", "is empty: a table has at least one row"),
         ("\n\n", "is empty: a table has at least one row"),
         ("a,b\n", "holds no rows below its header"),
-        (b"0,1\n\xff\xfe,1\n", "is not text in UTF-8"),
+        (b"0,1\n\xff\xfe,1\n", "is not text in UTF-8, .*: save it in that encoding"),
         (b"\x93NUMPY\x01\0", "is not text in UTF-8"),
         ("0,1\n\0,1\n", "table.csv"),
         ("0,1\n" + "7" * 200_000 + ",1\n", "table.csv"),
-        ("0,1\n\u0661,1\n", "table.csv"),
+        ("0,1\n\u0661,1\n", "line 2, column 1 holds '\u0661', which is no number"),
     ],
 )
 def test_a_wrong_table_is_one_sentence_with_its_place(tmp_path, text, sentence):
@@ -80,21 +98,27 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "names"),
+    ("text", "names", "remark"),
     [
-        ("a,b\n0,1\n", ("a", "b")),
-        ('\n"a, b" ,c\n0,1\n', ("a, b", "c")),
-        ("a\x1b[31m,b\n0,1\n", ("a[31m", "b")),
-        ("0,1\n1,1\n", None),
-        ("a,a\n0,1\n", None),
-        ("a,\n0,1\n", None),
-        ("a\n0,1\n", None),
-        ('"a,b\n0,1\n', None),
+        ("a,b\n0,1\n", ("a", "b"), None),
+        ('\n"a, b" ,c\n0,1\n', ("a, b", "c"), None),
+        ("a\x1b[31m,b\n0,1\n", ("a[31m", "b"), None),
+        ("0,1\n1,1\n", None, None),
+        ("a,a\n0,1\n", None, "has the name 'a' twice"),
+        ("a,\n0,1\n", None, "has no name for column 2"),
+        ("a,b,c\n0,1\n", None, "has 3 names for 2 columns"),
+        ('"a,b\n0,1\n', None, "has 1 names for 2 columns"),
     ],
-    ids=["plain", "quoted", "escape", "no-header", "twice", "blank", "too-few", "open-quote"],
+    ids=["plain", "quoted", "escape", "no-header", "twice", "blank", "too-many", "open-quote"],
 )
-def test_the_names_of_a_header(tmp_path, text, names):
+def test_the_names_of_a_header(tmp_path, text, names, remark):
     path = tmp_path / "table.csv"
     path.write_text(text)
     assert read_csv(path).shape[1] == 2
-    assert column_names(path, 2) == names
+    found = read_header(path, 2)
+    assert found.names == names
+    assert found.remark == (remark and f"the header of {path} {remark}, so that columns go by their numbers")
+
+
+def test_blank_lines_at_both_ends_of_one_column_are_nothing(tmp_path):
+    assert read_csv(written(tmp_path, "\n\n0\n1\n\n\n")).tolist() == [[0], [1]]

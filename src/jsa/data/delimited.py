@@ -7,8 +7,11 @@ to tell the user the line and the column that are wrong.
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,38 @@ from jsa.data.values import RULE, as_bytes
 from jsa.errors import DataError, shortened
 
 _DELIMITERS = ",;\t"
+_MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null"}
+"""How programs write a missing value, in small letters; nan is a number to Python."""
+
+_NO_HEADER = "a first line is taken for a header where none of its cells is a number"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text file is made.
+
+    Attributes:
+        delimiter: What stands between cells.
+        skipped: The lines before the first row.
+        header: The cells of the header, where there is one.
+    """
+
+    delimiter: str
+    skipped: int
+    header: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the columns of a text file are called.
+
+    Attributes:
+        names: A name for each, where they can be told apart by it.
+        remark: Why there are no names although there is a header.
+    """
+
+    names: tuple[str, ...] | None = None
+    remark: str | None = None
 
 
 def read_csv(path: Path) -> UInt8[np.ndarray, "rows columns"]:
@@ -26,34 +61,48 @@ def read_csv(path: Path) -> UInt8[np.ndarray, "rows columns"]:
     A first line without any number is a header, and skipped.
     """
     try:
-        delimiter, header_line, _ = _layout(path)
+        layout = _layout(path)
         try:
-            return as_bytes(_parse(path, delimiter, header_line), str(path))
+            table = as_bytes(_parse(path, layout), str(path))
         except (ValueError, DataError) as error:
-            raise DataError(_first_fault(path, delimiter, header_line) or f"{path}: {shortened(error)}") from error
+            raise DataError(_first_fault(path, layout) or f"{path}: {shortened(error)}") from error
+        if table.shape[1] == 1:
+            _refuse_blank_lines(path)
+        return table
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not text in UTF-8, as a .csv file must be") from error
+        raise DataError(f"{path} is not text in UTF-8, as a table of text must be: save it in that encoding") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     except csv.Error as error:
         raise DataError(f"{path} is not a table of text cells: {error}") from error
 
 
-def column_names(path: Path, columns: int) -> tuple[str, ...] | None:
-    """The names in the header of a text file that was read; none where they do not tell its columns apart."""
-    _, header_line, cells = _layout(path)
-    names = tuple(shortened("".join(filter(str.isprintable, cell)).strip()) for cell in cells)
-    return names if header_line and all(names) and len(set(names)) == len(names) == columns else None
+def read_header(path: Path, columns: int) -> Header:
+    """What the so many columns of a text file that was read are called."""
+    header = _layout(path).header
+    if header is None:
+        return Header()
+    names = tuple(shortened("".join(filter(str.isprintable, cell)).strip()) for cell in header)
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if len(names) != columns:
+        why = f"has {len(names)} names for {columns} columns"
+    elif not all(names):
+        why = f"has no name for column {names.index('') + 1}"
+    elif twice is not None:
+        why = f"has the name '{twice}' twice"
+    else:
+        return Header(names)
+    return Header(remark=f"the header of {path} {why}, so that columns go by their numbers")
 
 
-def _parse(path: Path, delimiter: str, header_line: int) -> Float64[np.ndarray, "rows columns"]:
+def _parse(path: Path, layout: Layout) -> Float64[np.ndarray, "rows columns"]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # to numpy a file without rows is only worth a warning
         return np.loadtxt(
             path,
             dtype=np.float64,
-            delimiter=delimiter,
-            skiprows=header_line,
+            delimiter=layout.delimiter,
+            skiprows=layout.skipped,
             comments=None,
             quotechar='"',
             encoding="utf-8-sig",
@@ -61,39 +110,94 @@ def _parse(path: Path, delimiter: str, header_line: int) -> Float64[np.ndarray, 
         )
 
 
-def _layout(path: Path) -> tuple[str, int, list[str]]:
-    """The delimiter, the number of lines up to and including the header, 0 without one, and the cells of the first."""
+def _layout(path: Path) -> Layout:
+    """How a file is made, by its first lines."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                delimiter = max(_DELIMITERS, key=line.count)
-                cells = next(csv.reader([line], delimiter=delimiter))
-                return delimiter, 0 if any(map(_is_number, cells)) else number, cells
-    raise DataError(f"{path} is empty: a table has at least one row")
+        written = ((number, line) for number, line in enumerate(stream, start=1) if line.strip())
+        lines = list(islice(written, 3))
+    if not lines:
+        raise DataError(f"{path} is empty: a table has at least one row")
+    # Spreadsheets write such a line above a table to say what separates its cells.
+    said = re.fullmatch(r"sep=([,;\t])", lines[0][1].strip("\r\n"))
+    above = lines.pop(0)[0] if said else 0
+    if not lines:
+        raise DataError(f"{path} holds no rows")
+    number, first = lines[0]
+    delimiter = said[1] if said else _delimiter([line for _, line in lines[:2]])
+    cells = _cells(first, delimiter)
+    is_header = not any(map(_is_number, cells)) and not all(cell.strip().lower() in _MISSING for cell in cells)
+    return Layout(delimiter, number if is_header else above, tuple(cells) if is_header else None)
 
 
-def _first_fault(path: Path, delimiter: str, header_line: int) -> str | None:
+def _delimiter(lines: list[str]) -> str:
+    """What separates the cells of both lines, alike if possible, into as many as possible.
+
+    >>> _delimiter(["a, b;c, d;e", "0;1;0"])
+    ';'
+    """
+
+    def fitness(delimiter: str) -> tuple[bool, bool, int]:
+        counts = [len(_cells(line, delimiter)) for line in lines]
+        separates = min(counts) > 1
+        return separates, separates and len(set(counts)) == 1, max(counts)
+
+    return max(_DELIMITERS, key=fitness)
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter))
+
+
+def _first_fault(path: Path, layout: Layout) -> str | None:
     """A sentence about the first cell or line that cannot be part of a table."""
     columns = None
-    for line, cells in _lines(path, delimiter, header_line):
+    for row, (line, cells) in enumerate(_rows(path, layout)):
         columns = columns or len(cells)
         for column, cell in enumerate(cells, start=1):
-            if not _is_number(cell):
-                return f"{path}: line {line}, column {column} holds '{shortened(cell)}', which is no number"
-            if not (0 <= float(cell) <= 255 and float(cell).is_integer()):
-                return f"{path}: line {line}, column {column} holds {shortened(cell.strip())}, but {RULE}"
+            fault = _fault(cell, row, is_last=column == len(cells), may_be_header=row == 0 and layout.header is None)
+            if fault is not None:
+                return f"{path}: line {line}, column {column} {fault}"
         if len(cells) != columns:
             return f"{path}: line {line} has {len(cells)} cells, but the first row has {columns}"
     return f"{path} holds no rows below its header" if columns is None else None
 
 
-def _lines(path: Path, delimiter: str, header_line: int) -> Iterator[tuple[int, list[str]]]:
+def _fault(cell: str, row: int, *, is_last: bool, may_be_header: bool) -> str | None:
+    """What is wrong with a cell, and how to mend it."""
+    header = f"; {_NO_HEADER}" if may_be_header else ""
+    if not cell.strip():
+        at_the_end = ", or the delimiter at the end of each line" if is_last else ""
+        return f"is empty, but a table has no missing values: fill it in, or leave out its row{at_the_end}"
+    if not _is_number(cell):
+        return f"holds '{shortened(cell)}', which is no number: write values as 0, 1, 2 and so on{header}"
+    value = float(cell)
+    if 0 <= value <= 255 and value.is_integer():
+        return None
+    numbered = "; leave out a column of row numbers" if row > 1 and value in (row, row + 1) else ""
+    return f"holds {shortened(cell.strip())}, but {RULE}{numbered}{header}"
+
+
+def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """The number and the cells of each line below the header that is not blank."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, delimiter=delimiter)
+        reader = csv.reader(stream, delimiter=layout.delimiter)
         for cells in reader:
-            if reader.line_num > header_line and cells:
+            if reader.line_num > layout.skipped and cells:
                 yield reader.line_num, cells
+
+
+def _refuse_blank_lines(path: Path) -> None:
+    """Refuses a blank line between others, which in a table of one column is a missing value and not nothing."""
+    blank = None
+    with path.open(encoding="utf-8-sig") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                blank = blank or number
+            elif blank is not None and blank > 1:
+                raise DataError(
+                    f"{path}: line {blank} is blank, which in a table of one column is a missing value: fill it in, or "
+                    "leave out its row"
+                )
 
 
 def _is_number(cell: str) -> bool:
@@ -101,4 +205,5 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return "_" not in cell
+    # Python takes more for a number than numpy does.
+    return "_" not in cell and cell.isascii()

@@ -7,27 +7,26 @@ from collections.abc import Sequence
 from jsa.data.shape import RowShape
 
 
-def observed_labels(shape: RowShape, names: Sequence[str] | None = None) -> list[str]:
+def observed_labels(shape: RowShape) -> list[str]:
     """A label for each number of `Batch.x`: the column's name, or its place, and with more than two classes the value.
-
-    Args:
-        shape: What a row is made of.
-        names: The names of all columns, those of the context first, where they have names.
 
     Example:
         >>> observed_labels(RowShape(2, 1, 2, None))
         ['column 2', 'column 3']
-        >>> observed_labels(RowShape(1, 0, 3, None), names=["colour"])
+        >>> observed_labels(RowShape(1, 0, 3, None, ("colour",)))
         ['colour = 0', 'colour = 1', 'colour = 2']
         >>> observed_labels(RowShape(2, 2, 2, (2, 2)))
         ['pixel 2,1', 'pixel 2,2']
     """
-    if names is None:
-        names = [_place(number, shape) for number in range(shape.columns)]
-    observed = names[shape.context_columns :]
+    observed = column_labels(shape)[shape.context_columns :]
     if shape.classes == 2:
         return list(observed)
     return [f"{name} = {value}" for name in observed for value in range(shape.classes)]
+
+
+def column_labels(shape: RowShape) -> Sequence[str]:
+    """The name of each column, or its place."""
+    return shape.column_names or [_place(number, shape) for number in range(shape.columns)]
 
 
 def _place(number: int, shape: RowShape) -> str:

@@ -41,7 +41,7 @@ def load(
     """The training, validation and test rows of a dataset.
 
     Args:
-        name_or_path: A name of the catalogue, or the path of a .npy, .npz or .csv table.
+        name_or_path: A name of the catalogue, or the path of a .npy, .npz, .csv or .tsv table.
         data_dir: The folder of files that the package does not carry; the variable JSA_DATA_DIR names
             another one to look into. A table that is not at its path is looked for by its file name in it.
         valid_file: For a table: the validation rows, as another table.

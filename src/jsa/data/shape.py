@@ -18,6 +18,7 @@ class RowShape:
         classes: The number of values that each of them can take; 2 is binary.
         image_shape: Height and width of a row as a picture, context and observed columns together; None where a row is
             no picture.
+        column_names: What all columns are called, context and observed, where the data has names.
 
     Example:
         >>> RowShape(observed_columns=4, context_columns=2, classes=3, image_shape=None).context_width
@@ -28,6 +29,7 @@ class RowShape:
     context_columns: int
     classes: int
     image_shape: tuple[int, int] | None
+    column_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.observed_columns < 1 or self.context_columns < 0:
@@ -39,6 +41,8 @@ class RowShape:
         if self.image_shape is not None and (min(self.image_shape) < 1 or math.prod(self.image_shape) != self.columns):
             height, width = self.image_shape
             raise UsageError(f"a row of {self.columns} columns is no picture of {height} x {width}")
+        if self.column_names is not None and len(self.column_names) != self.columns:
+            raise UsageError(f"a row of {self.columns} columns cannot have {len(self.column_names)} names")
 
     @property
     def columns(self) -> int:

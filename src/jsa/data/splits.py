@@ -60,7 +60,8 @@ class Splits:
     @property
     def row_shape(self) -> RowShape:
         """What the rows of all three are made of."""
-        return RowShape(self.train.observed_columns, self.train.context_columns, self.classes, self.image_shape)
+        observed, context = self.train.observed_columns, self.train.context_columns
+        return RowShape(observed, context, self.classes, self.image_shape, self.column_names)
 
     @property
     def of_one_table(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +11,16 @@ from jaxtyping import Int64, UInt8
 
 from jsa.data.arrays import read_npy, read_npz
 from jsa.data.dataset import IndexedDataset
-from jsa.data.delimited import column_names, read_csv
+from jsa.data.delimited import Header, read_csv, read_header
 from jsa.data.remarks import remarks
 from jsa.data.shape import RowShape, check_classes
 from jsa.data.splits import PARTS, Splits
 from jsa.data.streams import permutation
-from jsa.data.values import as_bytes, place
+from jsa.data.values import as_bytes, refuse_classes_above
 from jsa.errors import DataError, UsageError, shortened
 
-SUFFIXES = (".npy", ".npz", ".csv")
+TEXT = (".csv", ".tsv")
+SUFFIXES = (".npy", ".npz", *TEXT)
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,11 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class Table:
-    """Values, and what to call their origin in an error."""
+    """Values, what to call their origin in an error, and what their columns are called."""
 
     values: UInt8[np.ndarray, "rows columns"]
     source: str
+    header: Header = field(default_factory=Header)
 
 
 def table_splits(path: Path, options: TableOptions) -> Splits:
@@ -67,6 +69,7 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
                 f"{part.source} has {part.values.shape[1]} columns, "
                 f"but {train.source} has {train.values.shape[1]}: they must agree"
             )
+        _refuse_other_names(part, train.header.names, f"in {train.source}")
     classes = _classes(list(parts.values()), options.classes)
     taken = _take(train, set(PARTS) - set(parts), options)
 
@@ -76,15 +79,16 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
 
     # Whoever says how many classes there are knows of them.
     odd = remarks({part.source: part.values for part in parts.values()}, classes) if options.classes is None else ()
+    nameless = () if train.header.remark is None else (train.header.remark,)
     return Splits(
         name=path.name,
         train=dataset("train"),
         valid=dataset("valid"),
         test=dataset("test"),
         classes=classes,
-        column_names=column_names(path, train.values.shape[1]) if path.suffix.lower() == ".csv" else None,
+        column_names=train.header.names,
         taken=taken,
-        notes=odd,
+        notes=(*odd, *nameless),
     )
 
 
@@ -101,6 +105,7 @@ def read_table(path: Path, shape: RowShape) -> IndexedDataset:
         raise DataError(
             f"{table.source} must have as many columns as the data of the run: {shape.columns}, not {found}"
         )
+    _refuse_other_names(table, shape.column_names, "in the data of the run")
     rows = IndexedDataset(torch.from_numpy(table.values), classes=_classes([table], shape.classes))
     return rows.split_context(shape.context_columns) if shape.context_columns else rows
 
@@ -113,6 +118,10 @@ def _read_parts(path: Path) -> dict[str, Table]:
     if len(arrays) == 1:
         return {"train": _single_array(arrays, path)}
     if "train" not in arrays or not set(arrays) <= {"train", "valid", "test"}:
+        if {"data", "indices", "indptr"} <= set(arrays):
+            raise DataError(
+                f"{path} holds a sparse matrix: save it as an array, by numpy.savez(file, matrix.toarray())"
+            )
         found = shortened(", ".join(sorted(arrays))) or "(none)"
         raise DataError(
             f"{path} holds the arrays {found}: a .npz table holds one array, "
@@ -126,8 +135,9 @@ def _read_single(path: Path) -> Table:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f"{path} is not a table: its name must end in {', '.join(SUFFIXES)}")
-    if suffix == ".csv":
-        return Table(read_csv(path), str(path))
+    if suffix in TEXT:
+        values = read_csv(path)
+        return Table(values, str(path), read_header(path, values.shape[1]))
     if suffix == ".npy":
         return _checked(read_npy(path), str(path))
     return _single_array(read_npz(path), path)
@@ -151,13 +161,18 @@ def _classes(tables: list[Table], given: int | None) -> int:
         return max(2, highest + 1)
     check_classes(given)
     for table in tables:
-        if int(table.values.max()) >= given:
-            row, column = np.argwhere(table.values >= given)[0].tolist()
-            raise DataError(
-                f"{place(table.source, row, column)} holds {table.values[row, column]}, "
-                f"but {given} classes go up to {given - 1}"
-            )
+        refuse_classes_above(table.values, given, table.source)
     return given
+
+
+def _refuse_other_names(table: Table, expected: tuple[str, ...] | None, where: str) -> None:
+    """Refuses columns in another order, or other columns, where both headers tell."""
+    for number, (found, name) in enumerate(zip(table.header.names or (), expected or (), strict=False), start=1):
+        if found != name:
+            raise DataError(
+                f"{table.source}: column {number} is called '{found}', but '{name}' {where}: bring the columns into "
+                "that order, or leave out the header if they are the same"
+            )
 
 
 def _take(train: Table, wanted: set[str], options: TableOptions) -> dict[str, Int64[np.ndarray, " rows"]]:

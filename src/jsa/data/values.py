@@ -35,6 +35,15 @@ def as_bytes(table: np.ndarray, source: str) -> UInt8[np.ndarray, "rows columns"
     return np.ascontiguousarray(table, dtype=np.uint8)
 
 
+def refuse_classes_above(values: UInt8[np.ndarray, "rows columns"], classes: int, source: str) -> None:
+    """Names the first value that so many classes do not go up to."""
+    if int(values.max()) >= classes:
+        row, column = np.argwhere(values >= classes)[0].tolist()
+        raise DataError(
+            f"{place(source, row, column)} holds {values[row, column]}, but {classes} classes go up to {classes - 1}"
+        )
+
+
 def place(source: str, row: int, column: int) -> str:
     """Where a value is, as a person counts.
 

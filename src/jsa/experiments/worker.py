@@ -107,7 +107,7 @@ def _draw(folder: RunFolder, path: Path) -> None:
     """A few samples of the best epoch, small enough to be published beside the figures."""
     opened = open_run(folder.path)
     contexts = contexts_of(opened.splits.valid, SAMPLES_SHOWN)
-    _, samples = sample_rows(opened.model, SAMPLES_SHOWN, opened.config.seed, contexts)
+    samples = sample_rows(opened.model, SAMPLES_SHOWN, opened.config.seed, contexts).means
     save_grid(path, samples, opened.shape.image_shape, opened.shape.classes, scale=1)
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.distributions import Factorised, factorised
+from jsa.errors import UsageError
 from jsa.latent import LatentSpace, Layer
 from jsa.model import LatentVariableModel
 from jsa.models.configuration import Style
@@ -54,6 +55,8 @@ class BeliefNetwork(LatentVariableModel):
         style: Style | None = None,
     ) -> None:
         super().__init__()
+        if prior not in ("fixed", "learned"):
+            raise UsageError(f"the prior is 'fixed' or 'learned', not {prior!r}")
         self.observed = observed
         self.latent = latent
         network = partial(Perceptron, style=style)

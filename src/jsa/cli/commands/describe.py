@@ -38,15 +38,13 @@ class DescribeArguments(RunArguments):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(1, rows=self.rows, variables=self.variables, columns=self.columns)
-        if self.out is not None and self.out.suffix not in (".npz", ".png"):
-            raise UsageError(f"{self.out} must end in .npz for numbers or .png for a picture")
 
 
 def run(arguments: Sequence[str]) -> None:
     """Describes as the arguments say."""
     parsed = parse(DescribeArguments, "describe", arguments)
     if parsed.out is not None:
-        check_destination(parsed.out, "--out")
+        check_destination(parsed.out, "--out", npz="numbers", png="a picture")
 
     from jsa.data.labels import observed_labels
     from jsa.data.splits import counted
@@ -60,8 +58,9 @@ def run(arguments: Sequence[str]) -> None:
     rows = FirstRows(opened.splits.parts[parsed.split], parsed.rows)
     with evaluation_progress(len(rows), "effects") as progress:
         found = effects(opened.model, rows, parsed.seed, progress)
-    labels = observed_labels(opened.shape, opened.splits.column_names)
-    print(f"{counted(len(found.shares), 'latent variable')} next to the data, on {len(rows)} {parsed.split} rows")
+    labels = observed_labels(opened.shape)
+    on = counted(len(rows), f"{parsed.split} row")
+    print(f"{counted(len(found.shares), 'latent variable')} next to the data, on {on}")
     shown = found.strongest[: parsed.variables]
     for variable in shown:
         for line in _paragraph(found, variable, labels, parsed.columns):

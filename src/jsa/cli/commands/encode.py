@@ -17,7 +17,7 @@ class EncodeArguments(RunArguments):
     """The latent codes of a dataset: the mean of q(h | x) and a draw from it, row by row, with the rows' numbers."""
 
     out: Path | None = None
-    """The .npz file; codes-SPLIT.npz or codes-FILE.npz in the run folder where not given."""
+    """A .npz file of arrays, or a .csv table; codes-SPLIT.npz or codes-FILE.npz in the run folder where not given."""
     split: Literal["train", "valid", "test", "all"] = "test"
     """Which rows of the run's data; all of one table come in its order."""
     data: Path | None = None
@@ -30,10 +30,8 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.data is not None and parsed.split != "test":
         raise UsageError(f"--data encodes all rows of {parsed.data}: leave out --split")
     out = parsed.out or parsed.run / f"codes-{parsed.split if parsed.data is None else parsed.data.name}.npz"
-    if out.suffix != ".npz":
-        raise UsageError(f"{out} must end in .npz")
     if parsed.out is not None:
-        check_destination(parsed.out, "--out")
+        check_destination(parsed.out, "--out", npz="arrays", csv="a table")
 
     from jsa.data.splits import PARTS
     from jsa.data.table import read_table
@@ -45,10 +43,10 @@ def run(arguments: Sequence[str]) -> None:
         codes = encode_splits(opened.model, opened.splits, parts, parsed.seed)
     else:
         codes = encode(opened.model, read_table(parsed.data, opened.shape), parsed.seed)
-    arrays: dict[str, Any] = {"h": codes.states, "mean": codes.means, "rows": codes.rows}
-    if codes.labels is not None:
-        arrays["labels"] = codes.labels
+    arrays: dict[str, Any] = {"rows": codes.rows}
     if parsed.split == "all":
         arrays["split"] = codes.parts
-    write_arrays(out, arrays)
+    if codes.labels is not None:
+        arrays["labels"] = codes.labels
+    write_arrays(out, {**arrays, "h": codes.states, "mean": codes.means})
     print(f"{len(codes.states)} codes of {codes.states.shape[1]} values in {out}")

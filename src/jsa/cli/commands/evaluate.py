@@ -30,7 +30,8 @@ class EvaluateArguments(RunArguments):
     rows: int | None = None
     """Only the first rows; all where not given."""
     out: Path | None = None
-    """Also write the NLL of each row, its effective sample size and its number in the table to this .npz file."""
+    """Also write the number of each row in the table, its NLL and its effective sample size: to a .npz file of arrays,
+    or to a .csv table."""
     json: Path | None = None
     """Also write these figures to this file; null where one does not exist, such as the error of one row."""
 
@@ -48,9 +49,7 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.json is not None:
         check_destination(parsed.json, "--json")
     if parsed.out is not None:
-        if parsed.out.suffix != ".npz":
-            raise UsageError(f"{parsed.out} must end in .npz")
-        check_destination(parsed.out, "--out")
+        check_destination(parsed.out, "--out", npz="arrays", csv="a table")
 
     from jsa.data.table import read_table
     from jsa.evaluation.likelihood import check_bounds, exact_row_likelihoods, multi_sample_bounds, row_likelihoods
@@ -85,8 +84,8 @@ def run(arguments: Sequence[str]) -> None:
         record["bounds"] = figures_record(bounds)
     if parsed.out is not None:
         numbers = range(len(dataset)) if parsed.data is not None else opened.splits.row_numbers(parsed.split)
-        arrays = {"nll": by_row.nll, "effective_sample_size": by_row.effective_sample_size}
-        write_arrays(parsed.out, {**arrays, "rows": numbers[: len(rows)]})
+        figures = {"nll": by_row.nll, "effective_sample_size": by_row.effective_sample_size}
+        write_arrays(parsed.out, {"rows": numbers[: len(rows)], **figures})
         print(f"{len(rows)} NLLs in {parsed.out}")
     if parsed.json is not None:
         write_text(parsed.json, json.dumps(record, indent=2, allow_nan=False) + "\n")

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jsa.cli.arguments import RunArguments, parse
-from jsa.errors import UsageError, check_at_least
+from jsa.errors import check_at_least
 from jsa.files import check_destination, write_arrays
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from jsa.assembly import Model
+    from jsa.assembly import OpenedRun
+    from jsa.pictures import Samples
 
 
 @dataclass(frozen=True)
 class SampleArguments(RunArguments):
-    """Draw from a trained model: h from its prior, then the mean of p(x | h)."""
+    """Draw from a trained model: h from its prior, then x from p(x | h)."""
 
     out: Path | None = None
-    """A .png picture, or a .npz file with latent states h, the mean of p(x | h), a draw x from it and, for conditional
-    models, the context, classes as their numbers; samples-SEED.png in the run folder where not given."""
+    """A .png picture of the means of p(x | h); a .csv table of draws x, with the columns of the data; or a .npz file
+    with latent states h, the means, draws x and, for conditional models, the context, classes as their numbers. Where
+    not given, samples-SEED in the run folder: a .png file if rows are pictures, else a .csv file."""
     count: int = 100
     """How many samples. A conditional model draws one for each of the first validation rows."""
 
@@ -35,44 +35,46 @@ class SampleArguments(RunArguments):
 def run(arguments: Sequence[str]) -> None:
     """Draws as the arguments say."""
     parsed = parse(SampleArguments, "sample", arguments)
-    out = parsed.out or parsed.run / f"samples-{parsed.seed}.png"
-    if out.suffix not in (".png", ".npz"):
-        raise UsageError(f"{out} must end in .png for a picture or .npz for numbers")
-
     if parsed.out is not None:
-        check_destination(parsed.out, "--out")
+        check_destination(parsed.out, "--out", png="a picture", csv="a table", npz="arrays")
 
     from jsa.pictures import contexts_of, sample_rows, save_grid
 
     opened = parsed.open()
-    contexts = contexts_of(opened.splits.valid, parsed.count) if opened.shape.context_columns else None
-    h, means = sample_rows(opened.model, parsed.count, parsed.seed, contexts)
+    shape = opened.shape
+    out = parsed.out or parsed.run / f"samples-{parsed.seed}.{'csv' if shape.image_shape is None else 'png'}"
+    contexts = contexts_of(opened.splits.valid, parsed.count) if shape.context_columns else None
+    samples = sample_rows(opened.model, parsed.count, parsed.seed, contexts)
     if out.suffix == ".png":
-        save_grid(out, means, opened.shape.image_shape, opened.shape.classes)
+        save_grid(out, samples.means, shape.image_shape, shape.classes)
     else:
-        _save_numbers(out, opened.model, h, contexts, parsed.seed)
-    print(f"{len(means)} samples in {out}")
+        write_arrays(out, _table(samples, opened) if out.suffix == ".csv" else _arrays(samples, opened))
+    print(f"{len(samples.h)} samples in {out}")
 
 
-def _save_numbers(out: Path, model: Model, h: Tensor, contexts: Tensor | None, seed: int) -> None:
-    """Writes states, means of what is observed, draws from it and contexts, as ``jsa encode`` writes them."""
-    import torch
-
+def _arrays(samples: Samples, opened: OpenedRun) -> dict[str, Any]:
+    """States, means of what is observed, draws from it and contexts, as ``jsa encode`` writes them."""
     from jsa.encoding import compact
     from jsa.latent import LatentSpace, Layer
 
-    with torch.no_grad(), torch.random.fork_rng():
-        torch.manual_seed(seed + 1)
-        observed = model.observation(h, contexts)
-        draws = observed.sample()
-    layer = observed.layer
+    layer = samples.observed.layer
     arrays = {
-        "h": compact(model.latent, h),
-        "mean": observed.mean.detach(),
-        "x": compact(LatentSpace.of(layer), draws),
+        "h": compact(opened.model.latent, samples.h),
+        "mean": samples.observed.mean,
+        "x": compact(LatentSpace.of(layer), samples.x),
     }
-    if contexts is not None:
-        width = layer.width // layer.variables
-        given = Layer(layer.kind, contexts.shape[-1] // width, layer.classes)
-        arrays["context"] = compact(LatentSpace.of(given), contexts)
-    write_arrays(out, arrays)
+    if samples.contexts is not None:
+        given = Layer(layer.kind, opened.shape.context_columns, layer.classes)
+        arrays["context"] = compact(LatentSpace.of(given), samples.contexts)
+    return arrays
+
+
+def _table(samples: Samples, opened: OpenedRun) -> dict[str, Any]:
+    """The draws as rows of the data, by the names of its columns."""
+    import numpy as np
+
+    from jsa.data.labels import column_labels
+
+    arrays = _arrays(samples, opened)
+    parts = [np.asarray(arrays[name]) for name in ("context", "x") if name in arrays]
+    return dict(zip(column_labels(opened.shape), np.concatenate(parts, axis=1).T, strict=True))
