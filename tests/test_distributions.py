@@ -181,3 +181,17 @@ def test_a_layer_gets_a_distribution_of_its_own_make(layer: Layer) -> None:
     assert distribution.layer == layer
     assert distribution.batch_shape == (7,)
     assert distribution.sample((2,)).shape == (2, 7, layer.width)
+
+
+def test_saturated_bits_have_the_same_probabilities_and_slopes() -> None:
+    # Logits of exactly zero, as an output layer that begins with zeros gives them, are no corner.
+    logits = torch.tensor([[0.0, -0.0, 3.0, -3.0, 25.0, -25.0, 0.3, 45.0]], dtype=torch.float64)
+    h = torch.tensor([[1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.2, 0.0]]).double()
+    values, slopes = [], []
+    for saturated in (False, True):
+        parameter = logits.clone().requires_grad_()
+        value = Bernoulli(parameter, saturated=saturated).log_prob(h)
+        values.append(value.detach())
+        slopes.append(torch.autograd.grad(value.sum(), parameter)[0])
+    assert torch.allclose(values[0], values[1], atol=1e-10, rtol=0)
+    assert torch.allclose(slopes[0], slopes[1], atol=1e-10, rtol=0)

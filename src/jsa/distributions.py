@@ -119,9 +119,8 @@ class Bernoulli(Factorised):
     def log_prob(self, h: Tensor) -> Tensor:
         """Sum of h l - softplus(l): one transcendental function where two logarithms would be the definition."""
         if self.saturated:
-            # The same, with nothing large in the sums.
-            misses = (h - (self.logits > 0).to(h.dtype)) * self.logits
-            return misses.sum(-1) - F.softplus(-self.logits.abs()).sum(-1)
+            # Nothing large is left to be summed. Above its threshold softplus(l) is l, which at 50 changes no digit.
+            return (h * self.logits - F.softplus(self.logits, threshold=50)).sum(-1)
         return _inner(h, self.logits) - softplus_sum(self.logits)
 
     def take(self, rows: Tensor) -> Self:
