@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from matplotlib import image
 
-from jsa.pictures import COLUMNS, MARGIN, SCALE, save_curves, save_grid, save_pairs
+from jsa.pictures import COLUMNS, LARGEST_CELL, MARGIN, SCALE, save_curves, save_grid, save_pairs
 
 
 def test_images_stand_in_reading_order(tmp_path: Path) -> None:
@@ -24,8 +24,10 @@ def test_images_stand_in_reading_order(tmp_path: Path) -> None:
 def test_rows_that_are_no_images_are_lines_of_shades(tmp_path: Path) -> None:
     one_hot = torch.tensor([[1.0, 0.0, 0.0, 0.0, 0.0, 1.0]])
     save_grid(tmp_path / "lines.png", one_hot, None, classes=3)
-    picture = image.imread(tmp_path / "lines.png")[::SCALE, ::SCALE, 0]
+    picture = image.imread(tmp_path / "lines.png")[::LARGEST_CELL, ::LARGEST_CELL, 0]
     assert np.array_equal(picture, [[0.0, 1.0]])
+    save_grid(tmp_path / "wide.png", torch.eye(300)[:2], None)
+    assert image.imread(tmp_path / "wide.png").shape[:2] == (2 * SCALE, 300 * SCALE)
 
 
 def test_originals_stand_above_their_copies(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 COLUMNS = 10
 MARGIN = 2
 SCALE = 3
+NARROWEST, LARGEST_CELL = 240, 12
+"""Rows that are no images, of few columns, have cells of so many pixels at most, to be so wide."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,11 @@ def save_grid(
         # The expected class, as a shade.
         shades = torch.linspace(0, 1, classes)
         values = values.unflatten(-1, (-1, classes)) @ shades
-    picture = values.numpy() if image_shape is None else _grid(values.numpy(), image_shape)
+    if image_shape is None:
+        picture = values.numpy()
+        scale = max(scale, min(LARGEST_CELL, NARROWEST // picture.shape[1]))
+    else:
+        picture = _grid(values.numpy(), image_shape)
     picture = np.kron(picture, np.ones((scale, scale), dtype=picture.dtype))
     from matplotlib import image
 
