@@ -134,8 +134,9 @@ class LayeredPosterior:
         if self.deeper and not self.of_states_alone:
             return None
         narrowed = copy(self)
-        narrowed._free_first, narrowed.first = self._free_first.take(rows), self.first.take(rows)
-        narrowed.known = None if self.known is None else self.known.index_select(0, rows)
+        narrowed.first = narrowed._free_first = self.first.take(rows)
+        if self.known is not None:
+            narrowed._free_first, narrowed.known = self._free_first.take(rows), self.known.index_select(0, rows)
         return narrowed
 
 
