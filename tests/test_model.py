@@ -165,6 +165,20 @@ def test_a_context_of_other_rows_is_refused() -> None:
         unchecked_batch(torch.ones(3, 4), torch.arange(3), torch.ones(2, 4))
 
 
+def test_taken_rows_forget_what_is_known_together_with_their_source() -> None:
+    batch = Batch(torch.ones(3, 4), torch.arange(3), known=torch.ones(3, 2))
+    taken = batch.take(torch.tensor([2, 2])).with_nothing_known()
+    assert taken.known is None
+    assert taken.for_each_row(lambda rows: rows.x.sum(-1) + (rows.known is not None)).tolist() == [4, 4]
+
+
+def test_a_batch_moves_whole() -> None:
+    batch = Batch(torch.ones(3, 4), torch.arange(3), torch.zeros(3, 1), torch.ones(3, 2)).to("meta")
+    parts = batch.x, batch.index, batch.context, batch.known
+    assert {part.device.type for part in parts if part is not None} == {"meta"}
+    assert len(parts) == 4
+
+
 def test_known_states_of_other_rows_are_refused() -> None:
     with pytest.raises(UsageError, match="a batch of 3 rows has known states of 2 rows"):
         unchecked_batch(torch.ones(3, 4), torch.arange(3), known=torch.ones(2, 4))

@@ -13,6 +13,7 @@ from torch import Tensor
 from jsa.distributions import Factorised
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace
+from jsa.types import completed
 
 if TYPE_CHECKING:
     from jsa.model import Posterior
@@ -71,10 +72,7 @@ class LayeredPosterior:
 
     def completed(self, layer: int, value: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples width"]:
         """The value of a layer with what is known put in its place."""
-        if self.known is None:
-            return value
-        known = self.known[..., self.latent.slices[layer]].to(value.dtype)
-        return torch.where(known.isnan(), value, known)
+        return completed(value, None if self.known is None else self.known[..., self.latent.slices[layer]])
 
     def from_uniforms(
         self, uniforms: Float[Tensor, "*samples variables"]

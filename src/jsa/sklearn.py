@@ -204,15 +204,14 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
     def _config(self, seed: int) -> TrainConfig:
         """These settings, as a run has them; a wrong one is refused with a sentence."""
-        counts = {"epochs": self.epochs, "batch_size": self.batch_size, "particles": self.particles}
-        check_at_least(1, samples=self.samples, **counts)
-        check_at_least(2, latent_classes=self.latent_classes)
+        check_at_least(1, samples=self.samples)
+        latent_classes = _whole("latent_classes", self.latent_classes, lowest=2)
         hidden = _widths("hidden", self.hidden)
         network = replace(
             preset("nonlinear" if hidden else "linear"),
             latents=_widths("latents", self.latents),
-            latent_kind="bernoulli" if self.latent_classes == 2 else "categorical",
-            latent_classes=int(self.latent_classes),
+            latent_kind="bernoulli" if latent_classes == 2 else "categorical",
+            latent_classes=latent_classes,
             hidden=hidden,
             prior=self.prior,
         )
@@ -220,9 +219,9 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             data="table",
             network=network,
             estimator=self.method,
-            method=MethodConfig(particles=None if self.particles is None else index(self.particles)),
-            epochs=index(self.epochs),
-            batch_size=index(self.batch_size),
+            method=MethodConfig(particles=None if self.particles is None else _whole("particles", self.particles)),
+            epochs=_whole("epochs", self.epochs),
+            batch_size=_whole("batch_size", self.batch_size),
             seed=seed,
             optimisation=OptimiserConfig(learning_rate=self.learning_rate),
             machine=MachineConfig(device=self.device),
@@ -255,6 +254,14 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         return as_bytes(checked, "X")
 
 
+def _whole(name: str, given: Any, lowest: int = 1) -> int:
+    """A setting as Python's own whole number, whatever library it is from."""
+    if given is None:
+        raise UsageError(f"{name.replace('_', '-')} is a whole number, not None")
+    check_at_least(lowest, **{name: given})
+    return index(given)
+
+
 def _widths(name: str, given: object) -> tuple[int, ...]:
     """The widths of layers, of which one may be given as a number.
 
@@ -262,11 +269,7 @@ def _widths(name: str, given: object) -> tuple[int, ...]:
     ((3,), (4, 2), ())
     """
     several: list[Any] = list(given) if isinstance(given, list | tuple | np.ndarray) else [given]
-    for width in several:
-        if width is None:
-            raise UsageError(f"{name} is a whole number, or one for each layer, not None")
-        check_at_least(1, **{name: width})
-    return tuple(map(int, several))
+    return tuple(_whole(name, width) for width in several)
 
 
 @contextmanager

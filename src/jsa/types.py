@@ -15,6 +15,13 @@ HALVES = (torch.float16, torch.bfloat16)
 """Half precisions: enough for the products of a network, not for draws and for sums of log-probabilities."""
 
 
+def completed(
+    h: Float[Tensor, "*samples batch width"], known: Float[Tensor, "batch said"] | None
+) -> Float[Tensor, "*samples batch width"]:
+    """States, or a layer of them, with what is known put in its place; NaN is what is not."""
+    return h if known is None else torch.where(known.isnan(), h, known.to(h.dtype))
+
+
 @dataclass(frozen=True)
 class Batch:
     """Some rows of a dataset, each with its row number.
@@ -97,7 +104,7 @@ class Batch:
 
     def completed(self, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch width"]:
         """The states with what is known put in its place."""
-        return h if self.known is None else torch.where(self.known.isnan(), h, self.known.to(h.dtype))
+        return completed(h, self.known)
 
     def for_each_row(self, function: Callable[[Batch], Tensor]) -> Float[Tensor, "batch *result"]:
         """A function of single rows, such as a network of the context, computed once a row however often it is taken.

@@ -11,7 +11,7 @@ import torch
 
 from jsa.data import Splits, load
 from jsa.data.shape import RowShape
-from jsa.data.table import read_table
+from jsa.data.table import TableOptions, read_table, table_splits
 from jsa.errors import DataError, UsageError
 
 
@@ -254,3 +254,18 @@ def test_a_fraction_is_between_0_and_1(tmp_path, fraction):
     path = saved(tmp_path / "table.npy", spelled(20))
     with pytest.raises(UsageError, match=r"test_fraction is .*: give a number between 0 and 1"):
         load(path, test_fraction=fraction)
+
+
+def test_tabs_have_an_ending_of_their_own(tmp_path):
+    path = tmp_path / "mine.tsv"
+    path.write_text("a\tb\n" + "0\t1\n" * 20)
+    splits = table_splits(path, TableOptions())
+    assert splits.column_names == ("a", "b")
+    assert len(splits.train) == 16
+
+
+def test_a_sparse_matrix_is_named(tmp_path):
+    path = tmp_path / "sparse.npz"
+    np.savez(path, data=np.ones(2), indices=np.arange(2), indptr=np.arange(3), shape=np.array([2, 2]), format=b"csr")
+    with pytest.raises(DataError, match=r"holds a sparse matrix: save it as an array, by numpy\.savez"):
+        table_splits(path, TableOptions())

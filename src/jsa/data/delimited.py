@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -83,7 +84,7 @@ def read_header(path: Path, columns: int) -> Header:
     if header is None:
         return Header()
     names = tuple(shortened("".join(filter(str.isprintable, cell)).strip()) for cell in header)
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if len(names) != columns:
         why = f"has {len(names)} names for {columns} columns"
     elif not all(names):
