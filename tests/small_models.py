@@ -79,32 +79,41 @@ class LayersThatKnowTheRow(LatentVariableModel):
         return LayeredPosterior(self.latent, first, [second], known=batch.known)
 
 
-def one_layer(seed: int = 20) -> Example:
+def one_layer(seed: int = 20, *, missing: bool = False) -> Example:
     """Three bits."""
     network = BeliefNetwork(
-        Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 3)), (5,), prior="learned", style=STYLE
+        Layer("bernoulli", 4),
+        LatentSpace.of(Layer("bernoulli", 3)),
+        (5,),
+        prior="learned",
+        style=STYLE,
+        missing=missing,
     )
     return Example(randomise(network, seed), bits(rows=3, width=4))
 
 
-def two_layers(seed: int = 247) -> Example:
+def two_layers(seed: int = 247, *, missing: bool = False) -> Example:
     """Two bits above two bits."""
     latent = LatentSpace.of(Layer("bernoulli", 2), Layer("bernoulli", 2))
-    network = BeliefNetwork(Layer("bernoulli", 4), latent, (5,), prior="learned", style=STYLE)
+    network = BeliefNetwork(Layer("bernoulli", 4), latent, (5,), prior="learned", style=STYLE, missing=missing)
     return Example(randomise(network, seed), bits(rows=3, width=4))
 
 
-def categorical(seed: int = 13) -> Example:
+def categorical(seed: int = 13, *, missing: bool = False) -> Example:
     """Two variables of three classes, and observations of two variables of four classes."""
     latent = LatentSpace.of(Layer("categorical", 2, classes=3))
-    network = BeliefNetwork(Layer("categorical", 2, classes=4), latent, (5,), prior="learned", style=STYLE)
+    network = BeliefNetwork(
+        Layer("categorical", 2, classes=4), latent, (5,), prior="learned", style=STYLE, missing=missing
+    )
     x = torch.eye(4, dtype=torch.float64)[torch.tensor([[0, 1], [3, 3], [2, 0]])].flatten(1)
     return Example(randomise(network, seed), Batch(x, torch.arange(3)))
 
 
-def conditional(seed: int = 268) -> Example:
+def conditional(seed: int = 268, *, missing: bool = False) -> Example:
     """Three bits whose prior depends on a context."""
-    network = StructuredPrediction(Layer("bernoulli", 4), 2, LatentSpace.of(Layer("bernoulli", 3)), (5,), style=STYLE)
+    network = StructuredPrediction(
+        Layer("bernoulli", 4), 2, LatentSpace.of(Layer("bernoulli", 3)), (5,), style=STYLE, missing=missing
+    )
     context = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
     batch = bits(rows=3, width=4)
     return Example(randomise(network, seed), Batch(batch.x, batch.index, context))

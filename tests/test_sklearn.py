@@ -173,13 +173,63 @@ def test_wrong_values_are_named(model: DiscreteLatentModel, table: np.ndarray) -
         model.sample(0)
     with pytest.raises(ValueError, match=r"n-samples is a whole number, not 2\.5"):
         model.sample(2.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="X has masked values"):
+    with pytest.raises(
+        ValueError, match=r"X: row 1, column 1 \(counted from 1\) is missing, but the model has learned"
+    ):
         model.transform(np.ma.masked_array(table, mask=np.eye(*table.shape)))
     assert model.transform(np.ma.masked_array(table)).shape == (400, 3)
     with pytest.raises(ValueError, match="X holds values of type datetime64"):
         DiscreteLatentModel(**TINY).fit(table.astype("datetime64[D]"))
     with pytest.raises(NotFittedError):
         DiscreteLatentModel().sample()
+
+
+@pytest.fixture(scope="module")
+def gaps(table: np.ndarray) -> np.ndarray:
+    """Which values are missing: at most three of the four of a block."""
+    missing = np.random.default_rng(0).random(table.shape) < 0.3
+    missing[:, ::4] = False
+    return missing
+
+
+@pytest.fixture(scope="module")
+def open_to_gaps(table: np.ndarray, gaps: np.ndarray) -> DiscreteLatentModel:
+    settings = {"latents": 3, "epochs": 60, "learning_rate": 0.03, "random_state": 0}
+    return DiscreteLatentModel(**settings).fit(np.where(gaps, np.nan, table))
+
+
+def test_it_learns_from_what_is_there(
+    open_to_gaps: DiscreteLatentModel, table: np.ndarray, gaps: np.ndarray, model: DiscreteLatentModel
+) -> None:
+    # Learned from 70 % of the values of three quarters of the columns, and nearly as good.
+    new = blocks(400, seed=4)
+    assert model.score(new) - 0.5 < open_to_gaps.score(new)
+    # The probability of a row with a gap is the sum over what may stand in it.
+    row = np.where(np.arange(12) == 5, np.nan, new[:1])
+    filled = np.concatenate([np.where(np.isnan(row), value, row) for value in (0, 1)])
+    found, parts = open_to_gaps.score_samples(row), open_to_gaps.score_samples(filled)
+    assert float(found[0]) == pytest.approx(np.logaddexp(*parts), abs=1e-5)
+
+
+def test_gaps_are_filled_in(open_to_gaps: DiscreteLatentModel, table: np.ndarray, gaps: np.ndarray) -> None:
+    holes = np.where(gaps, np.nan, table)
+    found = open_to_gaps.impute(holes)
+    assert found.dtype == np.int64
+    assert np.array_equal(found[~gaps], table[~gaps])
+    assert (found == table)[gaps].mean() > 0.9
+    one, again, other = (open_to_gaps.impute(holes, draw=True, random_state=seed) for seed in (1, 1, 2))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+    assert np.array_equal(open_to_gaps.impute(np.ma.masked_array(table, mask=gaps)), found)
+    assert np.array_equal(open_to_gaps.impute(table), table)
+
+
+def test_what_nothing_is_known_of_is_refused(table: np.ndarray) -> None:
+    for where, sentence in (((3, slice(None)), "row 4"), ((slice(None), 2), "column 3")):
+        holes = table.astype(float)
+        holes[where] = np.nan
+        with pytest.raises(ValueError, match=rf"X: {sentence} \(counted from 1\) has no value at all: leave it out"):
+            DiscreteLatentModel(**TINY).fit(holes)
 
 
 def test_a_fit_that_fails_leaves_an_earlier_one_as_it_was(model: DiscreteLatentModel, table: np.ndarray) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jsa.distributions import Bernoulli, Categorical, Factorised, Gaussian
     from jsa.errors import JsaError
     from jsa.estimators import JSA, Enumeration, Estimator, PersistentEstimator, Stage
+    from jsa.evaluation.imputation import impute
     from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds, row_likelihoods
     from jsa.evaluation.model_check import check_model
     from jsa.evaluation.rows import TensorRows
@@ -53,6 +54,7 @@ _HOMES = {
     "TorchPosterior": "jsa.posteriors",
     "check_model": "jsa.evaluation.model_check",
     "exact_likelihood": "jsa.evaluation.likelihood",
+    "impute": "jsa.evaluation.imputation",
     "likelihood": "jsa.evaluation.likelihood",
     "multi_sample_bounds": "jsa.evaluation.likelihood",
     "row_likelihoods": "jsa.evaluation.likelihood",
@@ -87,6 +89,7 @@ __all__ = [
     "TorchPosterior",
     "check_model",
     "exact_likelihood",
+    "impute",
     "likelihood",
     "multi_sample_bounds",
     "row_likelihoods",

@@ -12,7 +12,7 @@ from typing import Self
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from jsa.latent import Layer
@@ -27,6 +27,9 @@ never leave it."""
 CERTAIN = 40.0
 """The logit of what is known. Its other states, of probability 4e-18, are never drawn, and no noise of a relaxation
 outweighs it."""
+
+NORMAL_CONSTANT = 0.5 * math.log(2 * math.pi)
+"""The log-density of the standard normal at 0, but for its sign."""
 
 
 class Factorised(ABC):
@@ -71,6 +74,10 @@ class Factorised(ABC):
 
         No gradient passes through a variable that is known, and log q has nothing of it.
         """
+
+    @abstractmethod
+    def leaving_out(self, missing: Bool[Tensor, "*batch width"]) -> Self:
+        """The same without the variables that are missing: ``log_prob`` has nothing of them if they are given as 0."""
 
     def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
         """Draws of shape (*shape, *batch_shape, width), from torch's global generator."""
@@ -132,6 +139,10 @@ class Bernoulli(Factorised):
         known = known.to(self.logits.dtype)
         return type(self)(torch.where(known.isnan(), self.logits, CERTAIN * (2 * known - 1)), saturated=True)
 
+    def leaving_out(self, missing: Tensor) -> Self:
+        """Bits that are certainly 0 where they are missing."""
+        return type(self)(self.logits.masked_fill(missing, -CERTAIN), saturated=self.saturated)
+
 
 class Categorical(Factorised):
     """Categorical variables given by their logits, one-hot, the variables side by side.
@@ -184,6 +195,10 @@ class Categorical(Factorised):
         known = known.to(self.logits.dtype)
         return type(self)(torch.where(known.isnan(), self.logits, CERTAIN * known), self.layer.classes)
 
+    def leaving_out(self, missing: Tensor) -> Self:
+        """Itself: a vector of zeros picks no class."""
+        return self
+
 
 class Gaussian(Factorised):
     """Normal variables given by means and logarithms of standard deviations."""
@@ -212,8 +227,7 @@ class Gaussian(Factorised):
     def log_prob(self, h: Tensor) -> Tensor:
         """The log-density."""
         standard = (h - self._mean) * (-self.log_scale).exp()
-        constant = 0.5 * math.log(2 * math.pi)
-        return (-0.5 * standard.square() - self.log_scale - constant).sum(-1)
+        return (-0.5 * standard.square() - self.log_scale - NORMAL_CONSTANT).sum(-1)
 
     def take(self, rows: Tensor) -> Self:
         """The distributions of these rows."""
@@ -223,6 +237,10 @@ class Gaussian(Factorised):
         """Itself: a point has no density, so that nothing may be known of these variables."""
         self.layer.refuse_wrong_known(known)
         return self
+
+    def leaving_out(self, missing: Tensor) -> Self:
+        """A density of 1 at 0 where a variable is missing."""
+        return type(self)(self._mean.masked_fill(missing, 0), self.log_scale.masked_fill(missing, -NORMAL_CONSTANT))
 
 
 def _at_least_single(parameters: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jsa.assembly import Model
 from jsa.data import Dataset, Splits, in_order
 from jsa.evaluation.likelihood import evaluating
-from jsa.latent import LatentSpace
+from jsa.latent import LatentSpace, Layer
 
 ROWS_AT_ONCE = 1000
 
@@ -77,6 +77,15 @@ def _labels(datasets: Sequence[Dataset]) -> NDArray[np.uint8] | None:
     """The labels of all rows, where all have some."""
     found = [rows.labels.numpy() for rows in datasets if rows.labels is not None]
     return np.concatenate(found) if len(found) == len(datasets) else None
+
+
+def most_probable(layer: Layer, mean: torch.Tensor) -> torch.Tensor:
+    """The most probable value of each variable, by the probabilities of ones or of classes.
+
+    >>> most_probable(Layer("bernoulli", 2), torch.tensor([[0.3, 0.8]]))
+    tensor([[0, 1]], dtype=torch.uint8)
+    """
+    return compact(LatentSpace.of(layer), mean > 0.5 if layer.kind == "bernoulli" else mean)
 
 
 def compact(latent: LatentSpace, h: torch.Tensor) -> torch.Tensor:

@@ -90,6 +90,7 @@ def save_grid(
         # The expected class, as a shade.
         shades = torch.linspace(0, 1, classes)
         values = values.unflatten(-1, (-1, classes)) @ shades
+    values = values.nan_to_num(0.5)  # gray, where a value is missing
     if image_shape is None:
         picture = values.numpy()
         scale = max(scale, min(LARGEST_CELL, NARROWEST // picture.shape[1]))

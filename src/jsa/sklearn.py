@@ -22,9 +22,11 @@ from jsa.configuration import MachineConfig, MethodConfig, OptimiserConfig, Trai
 from jsa.data import IndexedDataset, batches_in_epoch
 from jsa.data.shape import RowShape
 from jsa.data.streams import permutation
-from jsa.data.values import as_bytes, refuse_classes_above
-from jsa.encoding import compact, encode
+from jsa.data.table import dataset_of
+from jsa.data.values import Values, as_values, refuse_classes_above, refuse_empty_columns, refuse_missing
+from jsa.encoding import compact, encode, most_probable
 from jsa.errors import DataError, NumericalError, UsageError, check_at_least
+from jsa.evaluation.imputation import impute
 from jsa.evaluation.likelihood import evaluating, exact_row_likelihoods, row_likelihoods
 from jsa.files import short_lived
 from jsa.latent import LatentSpace
@@ -125,7 +127,8 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         """Learns from the rows of a table.
 
         Args:
-            X: Whole numbers from 0 on, row by row: 0 and 1 for bits.
+            X: Whole numbers from 0 on, row by row: 0 and 1 for bits. NaN is a value that is missing: it is left out of
+                the likelihood.
             y: Nothing is learned from it.
         """
         before = dict(vars(self))
@@ -138,15 +141,14 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             raise
         return self
 
-    def _learn(self, values: NDArray[np.uint8], folder: RunFolder) -> None:
+    def _learn(self, values: Values, folder: RunFolder) -> None:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         config = self._config(seed)
         prepare_machine(config)
-        classes = max(2, int(values.max()) + 1)
-        learned, validated = (
-            IndexedDataset(torch.from_numpy(part), classes=classes) for part in self._divided(values, seed)
-        )
-        model = make_model(config, RowShape(values.shape[1], 0, classes, None))
+        refuse_empty_columns(values, "X")
+        classes, missing = values.classes, values.missing is not None
+        learned, validated = (dataset_of(part, classes) for part in self._divided(values, seed))
+        model = make_model(config, RowShape(values.columns, 0, classes, None, missing=missing))
         learner = Learner(model, make_estimator(config, model, learned, folder))
         steps = batches_in_epoch(len(learned), config.batch_size)
         with closing(watcher(config.epochs, steps) if self.verbose else Silent()) as shown:
@@ -191,6 +193,21 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             observed = self.model_.observation(self.model_.sample_latent((n_samples,)))
             return compact(LatentSpace.of(observed.layer), observed.sample()).numpy().astype(np.int64)
 
+    def impute(
+        self, X: ArrayLike, *, draw: bool = False, random_state: int | np.random.RandomState | None = None
+    ) -> NDArray[np.int64]:
+        """The rows with their missing values, NaN, filled in, given the values that are there.
+
+        Args:
+            X: The rows.
+            draw: Whether to draw the values, for multiple imputation, instead of taking the most probable ones.
+            random_state: What they are drawn from; none for new ones at each call.
+        """
+        rows = self._known(X)
+        seed = int(check_random_state(random_state).randint(2**31 - 1)) if draw else self._seed
+        filled = impute(self.model_, rows, self.samples, draw=draw, seed=seed)
+        return most_probable(self.model_.observed, filled).numpy().astype(np.int64)
+
     @property
     def _n_features_out(self) -> int:
         """What scikit-learn asks for the names of the columns that ``transform`` gives."""
@@ -198,7 +215,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = tags.input_tags.positive_only = True
+        tags.input_tags.categorical = tags.input_tags.positive_only = tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -227,13 +244,13 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             machine=MachineConfig(device=self.device),
         )
 
-    def _divided(self, values: NDArray[np.uint8], seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    def _divided(self, values: Values, seed: int) -> tuple[Values, Values]:
         """The rows that are learned from, and those that find the best epoch: at least one of each."""
         if not 0 < self.validation_fraction < 1:
             raise UsageError(f"validation_fraction lies between 0 and 1, not {self.validation_fraction}")
         count = min(len(values) - 1, max(1, round(self.validation_fraction * len(values))))
         order = permutation(len(values), "table split", seed)
-        return values[np.sort(order[count:])], values[np.sort(order[:count])]
+        return values.take(np.sort(order[count:])), values.take(np.sort(order[:count]))
 
     def _known(self, X: ArrayLike) -> IndexedDataset:
         """Rows of the kind that was learned from."""
@@ -241,17 +258,18 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         with _mended_by_the_caller():
             values = self._values(X, reset=False)
             refuse_classes_above(values, self.column_classes_, "X")
-            return IndexedDataset(torch.from_numpy(values), classes=self.column_classes_)
+            if not self.model_.observations.missing:
+                refuse_missing(values, "X")
+            return dataset_of(values, self.column_classes_)
 
-    def _values(self, X: ArrayLike, *, reset: bool) -> NDArray[np.uint8]:
+    def _values(self, X: ArrayLike, *, reset: bool) -> Values:
         if np.ma.is_masked(X):
-            raise DataError(
-                "X has masked values, and a table has no missing ones: fill them in, or leave out their rows"
-            )
-        checked = validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1)
+            X = np.ma.filled(np.ma.asarray(X, dtype=np.float64), np.nan)
+        least = 2 if reset else 1
+        checked = validate_data(self, X, reset=reset, ensure_min_samples=least, ensure_all_finite="allow-nan")
         if checked.dtype.kind in "if":
             check_non_negative(checked, type(self).__name__)
-        return as_bytes(checked, "X")
+        return as_values(checked, "X")
 
 
 def _whole(name: str, given: Any, lowest: int = 1) -> int:

@@ -29,7 +29,8 @@ class Batch:
     Attributes:
         x: The observations. The models of this library take vectors of floating point, a categorical observation
             one-hot, its variables side by side; an own model may take others, such as pictures of several channels, or
-            whole numbers for an embedding.
+            whole numbers for an embedding. NaN is a value that is missing; a model must know what to do with such, as
+            those of this library do if they are made with ``missing=True``.
         index: The global row number of each row. It keys the cache of chains, whatever the order of visits.
         context: What the model is conditioned on, for conditional models p(x, h | context), of any shape as well.
         known: The latent state of each row as far as it is known, such as a label; NaN where it is not. What is known
@@ -67,9 +68,10 @@ class Batch:
 
     @property
     def inputs(self) -> Float[Tensor, "batch inputs"]:
-        """The observation of each row with its context, as one vector: what a baseline sees."""
+        """The observation of each row with its context, as one vector: what a baseline sees, 0 for what is missing."""
         seen = [part.flatten(1) for part in (self.x, self.context) if part is not None]
-        return (seen[0] if len(seen) == 1 else torch.cat(seen, dim=-1)).to(self.state_dtype)
+        inputs = (seen[0] if len(seen) == 1 else torch.cat(seen, dim=-1)).to(self.state_dtype)
+        return inputs.masked_fill(inputs.isnan(), 0)
 
     def to(self, device: torch.device | str | None) -> Batch:
         """The same rows on a device."""

@@ -73,7 +73,7 @@ def test_codes_of_another_table_have_a_file_of_their_own(run: Path) -> None:
         (["--data", "d/wide.csv"], 1, "d/wide.csv must have as many columns as the data of the run: 12, not 13"),
         (["--data", "d/high.csv"], 1, "d/high.csv: row 1, column 1 (counted from 1) holds 2, but 2 classes go up to 1"),
         (["--data", "d/none.csv"], 1, "d/none.csv cannot be read"),
-        (["--data", "d/t.csv", "--split", "all"], 2, "--data encodes all rows of d/t.csv: leave out --split"),
+        (["--data", "d/t.csv", "--split", "all"], 2, "--data takes the rows of d/t.csv: leave out --split"),
     ],
 )
 def test_what_cannot_be_encoded_is_said(

@@ -62,6 +62,17 @@ def test_a_batch_goes_to_the_device_that_is_named():
     assert {batch.x.device.type, batch.index.device.type, batch.context.device.type} == {"meta"}
 
 
+def test_what_is_missing_is_nan():
+    missing = torch.tensor([[False, True], [False, False], [True, False]])
+    nan = torch.nan
+    for classes, width in ((2, 1), (3, 3)):
+        data = IndexedDataset(rows_of([0, 1], [1, 1], [1, 0]), classes=classes, missing=missing)
+        found = data.batch(torch.tensor([2, 0])).x
+        assert torch.equal(found.isnan(), missing[[2, 0]].repeat_interleave(width, 1))
+        assert data.missing_values == 2
+    assert torch.allclose(found[0], torch.tensor([nan, nan, nan, 1, 0, 0]), equal_nan=True)
+
+
 def test_the_context_is_split_off_the_first_columns():
     data = IndexedDataset(rows_of([0, 1, 2], [2, 1, 0]), classes=3, labels=rows_of([7, 8])[0])
     halves = data.split_context(1)
@@ -106,6 +117,11 @@ def test_a_context_is_split_off_once():
         ({"rows": torch.zeros(2, 3)}, "rows must be a uint8 tensor of two dimensions"),
         ({"rows": torch.zeros(2, dtype=torch.uint8)}, "rows must be a uint8 tensor of two dimensions"),
         ({"rows": torch.zeros(0, 3, dtype=torch.uint8)}, "holds nothing"),
+        (
+            {"rows": rows_of([0, 1]), "missing": torch.zeros(2, 1) > 0},
+            r"missing must be a bool tensor of shape \(1, 2\)",
+        ),
+        ({"rows": rows_of([0, 1]), "missing": torch.zeros(1, 2)}, "it is torch.float32"),
         ({"rows": rows_of([0, 1]), "classes": 1}, "between 2 and 256"),
         ({"rows": rows_of([0, 1]), "classes": 257}, "between 2 and 256"),
         ({"rows": rows_of([0, 1]), "context": rows_of([0], [1])}, "context has 2 rows, but there are 1"),

@@ -40,13 +40,34 @@ def written(folder, text: str | bytes):
 )
 def test_tables_of_many_shapes_of_text(tmp_path, text):
     table = read_csv(written(tmp_path, text))
-    assert table.tolist() == [[0, 1, 2], [3, 0, 255]]
-    assert str(table.dtype) == "uint8"
+    assert table.numbers.tolist() == [[0, 1, 2], [3, 0, 255]]
+    assert str(table.numbers.dtype) == "uint8"
+    assert table.missing is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0,,2\n,0,255\n",
+        "0;;2\nNA;0;255\n",
+        "a,b,c\n0,NA,2\nn/a,0,255\n",
+        "0,nan,2\nNaN,0,255\n",
+        '"0","","2"\n"?","0","255"\n',
+        "0, - ,2\n.,0.0,255\n",
+        "0,None,2\nNULL,0,255",
+        "\ufeffa,b,c\r\n0,,2\r\n\r\n,0,255\r\n",
+        "0\t\t2\n\t0\t255\n",
+    ],
+)
+def test_what_is_missing_is_found_however_it_is_written(tmp_path, text):
+    table = read_csv(written(tmp_path, text))
+    assert table.numbers.tolist() == [[0, 0, 2], [0, 0, 255]]
+    assert table.missing.tolist() == [[False, True, False], [True, False, False]]
 
 
 def test_a_single_column_and_a_single_row(tmp_path):
-    assert read_csv(written(tmp_path, "0\n1\n1\n")).tolist() == [[0], [1], [1]]
-    assert read_csv(written(tmp_path, "0,1,1")).tolist() == [[0, 1, 1]]
+    assert read_csv(written(tmp_path, "0\n1\n1\n")).numbers.tolist() == [[0], [1], [1]]
+    assert read_csv(written(tmp_path, "0,1,1")).numbers.tolist() == [[0, 1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -57,23 +78,24 @@ def test_a_single_column_and_a_single_row(tmp_path):
         ("0,y\n1,1\n", "line 1, column 2 holds 'y', which is no number"),
         ("0,y\n1,1\n", "write values as 0, 1, 2 and so on; a first line is taken for a header where none"),
         ("2019,2020\n1,1\n", "line 1, column 1 holds 2019, but .* a first line is taken for a header where none"),
-        ("0,1\n1,\n", "line 2, column 2 is empty, but .*: fill it in, or leave out its row, or the delimiter at the"),
-        ("0,1\n,1\n", "line 2, column 1 is empty, but a table has no missing values: fill it in, or leave out its row"),
         ("0,1\nyes,1\n", "line 2, column 1 holds 'yes', which is no number: write values as 0, 1, 2 and so on"),
-        (",\n0,1\n", "line 1, column 1 is empty"),
-        ("NA,n/a\n0,1\n", "line 1, column 1 holds 'NA', which is no number"),
         (
             "i,a\n" + "".join(f"{row},1\n" for row in range(300)),
             "line 258, .* 256, but .*; leave out a column of row num",
         ),
-        ("a\n0\n\n1\n", "line 3 is blank, which in a table of one column is a missing value: fill it in"),
+        ("a\n0\n\n1\n", "line 3 is blank, which in a table of one column is a row without any value: fill it in"),
         ('0,1\n"1,1\n0,1\n', r"line 3, column 1 holds '1,1\\n0,1\\n', which is no number"),
         ("sep=;\n", "holds no rows"),
         ("0,1\n1,1_0\n", "line 2, column 2 holds '1_0', which is no number"),
         ("0,1\n-1,1\n", "line 2, column 1 holds -1, but a table holds whole numbers from 0 to 255"),
         ("a,b\n0,1\n1,0.5\n", "line 3, column 2 holds 0.5, but a table holds whole numbers"),
         ("0,1\n1,256\n", "line 2, column 2 holds 256, but a table holds whole numbers"),
-        ("0,1\nnan,1\n", "line 2, column 1 holds nan, but a table holds whole numbers"),
+        (",\n0,1\n", r"row 1 \(counted from 1\) has no value at all: leave it out"),
+        ("NA,n/a\n0,1\n", r"row 1 \(counted from 1\) has no value at all"),
+        ("0,1\n,1\n,\n", r"row 3 \(counted from 1\) has no value at all"),
+        ("0,1\n,1\n1,x\n", "line 3, column 2 holds 'x', which is no number"),
+        ("0,1\n,1\n1,-1\n", "line 3, column 2 holds -1, but a table holds whole numbers from 0 to 255"),
+        ("0,1\n,1\n1\n", "line 3 has 1 cells, but the first row has 2"),
         ("0,1\n1,inf\n", "line 2, column 2 holds inf, but a table holds whole numbers"),
         ("0,1\n1\n", "line 2 has 1 cells, but the first row has 2"),
         ("0,1\n1,1,1\n", "line 2 has 3 cells, but the first row has 2"),
@@ -114,11 +136,11 @@ def test_a_missing_file_is_named(tmp_path):
 def test_the_names_of_a_header(tmp_path, text, names, remark):
     path = tmp_path / "table.csv"
     path.write_text(text)
-    assert read_csv(path).shape[1] == 2
+    assert read_csv(path).columns == 2
     found = read_header(path, 2)
     assert found.names == names
     assert found.remark == (remark and f"the header of {path} {remark}, so that columns go by their numbers")
 
 
 def test_blank_lines_at_both_ends_of_one_column_are_nothing(tmp_path):
-    assert read_csv(written(tmp_path, "\n\n0\n1\n\n\n")).tolist() == [[0], [1]]
+    assert read_csv(written(tmp_path, "\n\n0\n1\n\n\n")).numbers.tolist() == [[0], [1]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,7 +119,6 @@ def test_whole_numbers_of_any_type_are_taken(tmp_path, dtype):
 @pytest.mark.parametrize(
     ("value", "dtype", "written"),
     [
-        (np.nan, "float32", "nan"),
         (np.inf, "float64", "inf"),
         (-1, "int32", "-1"),
         (-1.0, "float64", "-1.0"),
@@ -127,9 +127,13 @@ def test_whole_numbers_of_any_type_are_taken(tmp_path, dtype):
         (2**40, "uint64", "1099511627776"),
     ],
 )
-def test_other_numbers_are_refused_with_their_place(tmp_path, value, dtype, written):
+@pytest.mark.parametrize("gap", [False, True])
+def test_other_numbers_are_refused_with_their_place(tmp_path, value, dtype, written, gap):
     values = np.zeros((5_000, 3), dtype=dtype)
     values[4_500, 1] = value
+    if gap:
+        values, written = values.astype("float64"), str(np.float64(value))
+        values[7, 2] = np.nan
     sentence = rf"table\.npy: row 4501, column 2 \(counted from 1\) holds {written}, but a table holds whole"
     with pytest.raises(DataError, match=sentence):
         load(saved(tmp_path / "table.npy", values))
@@ -269,3 +273,60 @@ def test_a_sparse_matrix_is_named(tmp_path):
     np.savez(path, data=np.ones(2), indices=np.arange(2), indptr=np.arange(3), shape=np.array([2, 2]), format=b"csr")
     with pytest.raises(DataError, match=r"holds a sparse matrix: save it as an array, by numpy\.savez"):
         table_splits(path, TableOptions())
+
+
+def with_gaps(rows: int, *gaps: tuple[int, int]) -> np.ndarray:
+    values = spelled(rows, columns=12).astype(float)
+    for gap in gaps:
+        values[gap] = np.nan
+    return values
+
+
+@pytest.mark.parametrize("suffix", ["npy", "csv"])
+def test_missing_values_go_with_their_rows(tmp_path, suffix):
+    values = with_gaps(100, (3, 0), (50, 11), (51, 2))
+    path = tmp_path / f"table.{suffix}"
+    if suffix == "npy":
+        np.save(path, values)
+    else:
+        lines = [",".join("" if np.isnan(value) else str(int(value)) for value in row) for row in values]
+        path.write_text("\n".join(lines) + "\n")
+    splits = load(str(path))
+    assert splits.row_shape.missing
+    assert splits.summary.endswith("; 12 columns, binary; 3 values missing (0.2%)")
+    for name, part in splits.parts.items():
+        found = part.batch(torch.arange(len(part))).x.numpy()
+        assert np.array_equal(found, values[splits.row_numbers(name)], equal_nan=True)
+
+
+def test_a_part_without_gaps_has_none(tmp_path):
+    np.save(tmp_path / "train.npy", with_gaps(20, (3, 0)))
+    np.save(tmp_path / "test.npy", spelled(20, columns=12))
+    splits = table_splits(tmp_path / "train.npy", TableOptions(test_file=tmp_path / "test.npy"))
+    assert splits.test.missing_values == 0
+    assert splits.test.missing is None
+    assert splits.row_shape.missing
+
+
+def test_what_nothing_is_known_of_is_refused(tmp_path):
+    for name, values, sentence in (
+        ("row", with_gaps(20, (3, slice(None))), r"row 4 \(counted from 1\) has no value at all: leave it out"),
+        ("column", with_gaps(20, (slice(None), 3)), r"column 4 \(counted from 1\) has no value at all: leave it out$"),
+        ("last", with_gaps(20, (slice(None), 11)), "column 12 .*: leave it out, or the delimiter at the end of each"),
+    ):
+        np.save(tmp_path / f"{name}.npy", values)
+        with pytest.raises(DataError, match=sentence):
+            load(str(tmp_path / f"{name}.npy"))
+
+
+def test_another_table_has_gaps_only_where_the_first_one_had_some(tmp_path):
+    np.save(tmp_path / "new.npy", with_gaps(20, (3, 0)))
+    shape = RowShape(12, 0, 2, None)
+    with pytest.raises(DataError, match=r"row 4, column 1 \(counted from 1\) is missing, but the model has learned"):
+        read_table(tmp_path / "new.npy", shape)
+    assert read_table(tmp_path / "new.npy", replace(shape, missing=True)).missing_values == 1
+    half = replace(shape, observed_columns=6, context_columns=6, missing=True)
+    with pytest.raises(UsageError, match=r"row 4, column 1 \(counted from 1\) is missing, but the first 6 columns are"):
+        read_table(tmp_path / "new.npy", half)
+    np.save(tmp_path / "other.npy", with_gaps(20, (3, 6)))
+    assert read_table(tmp_path / "other.npy", half).batch(torch.tensor([3])).x[0, 0].isnan()

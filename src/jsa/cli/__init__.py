@@ -13,6 +13,7 @@ COMMANDS = {
     "evaluate": "the likelihood of a trained model, with its errors",
     "sample": "draw from a trained model",
     "encode": "the latent codes of a dataset",
+    "impute": "fill in the missing values of a table",
     "describe": "what the latent variables of a trained model stand for",
     "reproduce": "the tables and figures of the paper, trained and measured here",
     "variance": "how noisy the gradients of methods are at a trained model",

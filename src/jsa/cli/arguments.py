@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import tyro
 
-from jsa.errors import check_at_least
+from jsa.errors import UsageError, check_at_least
 
 if TYPE_CHECKING:
     from jsa.assembly import OpenedRun
@@ -45,6 +45,12 @@ class RunArguments:
             torch.set_num_threads(self.threads)
         torch.set_flush_denormal(True)
         return open_run(self.run, self.checkpoint, self.data_dir)
+
+
+def refuse_split_of_other_data(data: Path | None, split: str) -> None:
+    """Refuses a split beside a table of its own, which has none."""
+    if data is not None and split != "test":
+        raise UsageError(f"--data takes the rows of {data}: leave out --split")
 
 
 def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | None = None) -> T:

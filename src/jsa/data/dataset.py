@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, final, runtime_checkable
 
 import torch
-from jaxtyping import Float32, Int64, UInt8
+from jaxtyping import Bool, Float32, Int64, UInt8
 from torch import Tensor
 
 from jsa.data.shape import check_classes, encoded_width
@@ -49,6 +49,10 @@ class Dataset(Protocol):
     def context_width(self) -> int:
         """The width of `Batch.context`; 0 without context."""
 
+    @property
+    def missing_values(self) -> int:
+        """How many of the observed values are missing, NaN in `Batch.x`."""
+
     def __len__(self) -> int: ...
 
     def batch(self, index: Int64[Tensor, " batch"], device: torch.device | str | None = None) -> Batch:
@@ -72,6 +76,7 @@ class IndexedDataset:
         classes: The number of values that each variable can take.
         context: The values of the variables that each row is conditioned on, out of the same classes.
         labels: The class of each row, where it is known.
+        missing: Where an observed value is missing: NaN in a batch, whatever `rows` has there. None where nothing is.
 
     Example:
         >>> digits = IndexedDataset(torch.tensor([[0, 1], [1, 1], [0, 0]], dtype=torch.uint8))
@@ -91,6 +96,7 @@ class IndexedDataset:
         classes: int = 2,
         context: UInt8[Tensor, "rows context"] | None = None,
         labels: UInt8[Tensor, " rows"] | None = None,
+        missing: Bool[Tensor, "rows observed"] | None = None,
     ) -> None:
         check_classes(classes)
         _check_values("rows", rows, classes)
@@ -99,10 +105,16 @@ class IndexedDataset:
             _check_count("context", context, rows)
         if labels is not None:
             _check_count("labels", labels, rows)
+        if missing is not None and (missing.dtype != torch.bool or missing.shape != rows.shape):
+            raise UsageError(
+                f"missing must be a bool tensor of shape {tuple(rows.shape)}, as the rows; it is {missing.dtype} of "
+                f"shape {tuple(missing.shape)}"
+            )
         self.rows = rows
         self.classes = classes
         self.context = context
         self.labels = labels
+        self.missing = missing
 
     @property
     def observed_columns(self) -> int:
@@ -124,6 +136,11 @@ class IndexedDataset:
         """The width of `Batch.context`; 0 without context."""
         return encoded_width(self.context_columns, self.classes)
 
+    @property
+    def missing_values(self) -> int:
+        """How many of the observed values are missing."""
+        return 0 if self.missing is None else int(self.missing.sum())
+
     def __len__(self) -> int:
         return self.rows.shape[0]
 
@@ -132,6 +149,9 @@ class IndexedDataset:
         here = index.to(self.rows.device)
         where = self.rows.device if device is None else device
         x = _encode(self.rows.index_select(0, here).to(where), self.classes)
+        if self.missing is not None:
+            missing = self.missing.index_select(0, here).to(where)
+            x.masked_fill_(missing if self.classes == 2 else missing.repeat_interleave(self.classes, dim=1), torch.nan)
         context = None
         if self.context is not None:
             context = _encode(self.context.index_select(0, here).to(where), self.classes)
@@ -144,11 +164,22 @@ class IndexedDataset:
         model then completes the lower half.
         """
         check_context_columns(columns, self.observed_columns, self.context_columns)
+        missing = None
+        if self.missing is not None:
+            given, missing = self.missing[:, :columns], self.missing[:, columns:].contiguous()
+            if bool(given.any()):
+                row, column = given.nonzero()[0].tolist()
+                raise UsageError(
+                    f"row {row + 1}, column {column + 1} (counted from 1) is missing, but the first {columns} columns "
+                    "are the context of the others, of which nothing may be missing: fill it in, or choose a model "
+                    "that is not conditional"
+                )
         return IndexedDataset(
             self.rows[:, columns:].contiguous(),
             classes=self.classes,
             context=self.rows[:, :columns].contiguous(),
             labels=self.labels,
+            missing=missing,
         )
 
     def start_epoch(self, epoch: int) -> None:

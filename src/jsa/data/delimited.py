@@ -1,7 +1,7 @@
 """Tables as text: one row a line, cells separated by commas, semicolons or tabs.
 
-A good file is read by numpy's compiled parser. Only when that fails is the file walked through cell by cell,
-to tell the user the line and the column that are wrong.
+A good file is read by numpy's compiled parser. Only when that fails is the file walked through cell by cell: for values
+that are missing, and to tell the user the line and the column that are wrong.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float64, UInt8
+from jaxtyping import Float64
 
-from jsa.data.values import RULE, as_bytes
+from jsa.data.values import RULE, Values, as_values
 from jsa.errors import DataError, shortened
 
 _DELIMITERS = ",;\t"
-_MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null"}
-"""How programs write a missing value, in small letters; nan is a number to Python."""
+_MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null", "nan"}
+"""How programs write a missing value, in small letters."""
 
 _NO_HEADER = "a first line is taken for a header where none of its cells is a number"
 
@@ -56,7 +56,7 @@ class Header:
     remark: str | None = None
 
 
-def read_csv(path: Path) -> UInt8[np.ndarray, "rows columns"]:
+def read_csv(path: Path) -> Values:
     """The table of a text file.
 
     A first line without any number is a header, and skipped.
@@ -64,12 +64,12 @@ def read_csv(path: Path) -> UInt8[np.ndarray, "rows columns"]:
     try:
         layout = _layout(path)
         try:
-            table = as_bytes(_parse(path, layout), str(path))
-        except (ValueError, DataError) as error:
-            raise DataError(_first_fault(path, layout) or f"{path}: {shortened(error)}") from error
-        if table.shape[1] == 1:
+            values = as_values(_parse(path, layout), str(path))
+        except (ValueError, DataError):
+            values = as_values(_walk(path, layout), str(path))
+        if values.columns == 1:
             _refuse_blank_lines(path)
-        return table
+        return values
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not text in UTF-8, as a table of text must be: save it in that encoding") from error
     except OSError as error:
@@ -126,7 +126,7 @@ def _layout(path: Path) -> Layout:
     number, first = lines[0]
     delimiter = said[1] if said else _delimiter([line for _, line in lines[:2]])
     cells = _cells(first, delimiter)
-    is_header = not any(map(_is_number, cells)) and not all(cell.strip().lower() in _MISSING for cell in cells)
+    is_header = not any(map(_is_number, cells)) and not all(map(_is_missing, cells))
     return Layout(delimiter, number if is_header else above, tuple(cells) if is_header else None)
 
 
@@ -149,26 +149,32 @@ def _cells(line: str, delimiter: str) -> list[str]:
     return next(csv.reader([line], delimiter=delimiter))
 
 
-def _first_fault(path: Path, layout: Layout) -> str | None:
-    """A sentence about the first cell or line that cannot be part of a table."""
-    columns = None
-    for row, (line, cells) in enumerate(_rows(path, layout)):
-        columns = columns or len(cells)
+def _walk(path: Path, layout: Layout) -> Float64[np.ndarray, "rows columns"]:
+    """The numbers of a file cell by cell, NaN where one is missing, or the first cell or line that is wrong."""
+    rows: list[Float64[np.ndarray, " columns"]] = []
+    # The same few cells come again and again.
+    numbers: dict[str, float] = {}
+    for line, cells in _rows(path, layout):
         for column, cell in enumerate(cells, start=1):
-            fault = _fault(cell, row, is_last=column == len(cells), may_be_header=row == 0 and layout.header is None)
+            if cell in numbers:
+                continue
+            fault = _fault(cell, len(rows), may_be_header=not rows and layout.header is None)
             if fault is not None:
-                return f"{path}: line {line}, column {column} {fault}"
-        if len(cells) != columns:
-            return f"{path}: line {line} has {len(cells)} cells, but the first row has {columns}"
-    return f"{path} holds no rows below its header" if columns is None else None
+                raise DataError(f"{path}: line {line}, column {column} {fault}")
+            numbers[cell] = np.nan if _is_missing(cell) else float(cell)
+        if rows and len(cells) != len(rows[0]):
+            raise DataError(f"{path}: line {line} has {len(cells)} cells, but the first row has {len(rows[0])}")
+        rows.append(np.array([numbers[cell] for cell in cells]))
+    if not rows:
+        raise DataError(f"{path} holds no rows below its header")
+    return np.stack(rows)
 
 
-def _fault(cell: str, row: int, *, is_last: bool, may_be_header: bool) -> str | None:
+def _fault(cell: str, row: int, *, may_be_header: bool) -> str | None:
     """What is wrong with a cell, and how to mend it."""
+    if _is_missing(cell):
+        return None
     header = f"; {_NO_HEADER}" if may_be_header else ""
-    if not cell.strip():
-        at_the_end = ", or the delimiter at the end of each line" if is_last else ""
-        return f"is empty, but a table has no missing values: fill it in, or leave out its row{at_the_end}"
     if not _is_number(cell):
         return f"holds '{shortened(cell)}', which is no number: write values as 0, 1, 2 and so on{header}"
     value = float(cell)
@@ -188,7 +194,7 @@ def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
 
 
 def _refuse_blank_lines(path: Path) -> None:
-    """Refuses a blank line between others, which in a table of one column is a missing value and not nothing."""
+    """Refuses a blank line between others, which in a table of one column is a row without any value, not nothing."""
     blank = None
     with path.open(encoding="utf-8-sig") as stream:
         for number, line in enumerate(stream, start=1):
@@ -196,9 +202,13 @@ def _refuse_blank_lines(path: Path) -> None:
                 blank = blank or number
             elif blank is not None and blank > 1:
                 raise DataError(
-                    f"{path}: line {blank} is blank, which in a table of one column is a missing value: fill it in, or "
-                    "leave out its row"
+                    f"{path}: line {blank} is blank, which in a table of one column is a row without any value: fill "
+                    "it in, or leave it out"
                 )
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.strip().lower() in _MISSING
 
 
 def _is_number(cell: str) -> bool:

@@ -38,6 +38,7 @@ class DynamicBinarisation:
 
     classes = 2
     rows_change = True
+    missing_values = 0
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ class RowShape:
         image_shape: Height and width of a row as a picture, context and observed columns together; None where a row is
             no picture.
         column_names: What all columns are called, context and observed, where the data has names.
+        missing: Whether observed values may be missing.
 
     Example:
         >>> RowShape(observed_columns=4, context_columns=2, classes=3, image_shape=None).context_width
@@ -30,6 +31,7 @@ class RowShape:
     classes: int
     image_shape: tuple[int, int] | None
     column_names: tuple[str, ...] | None = None
+    missing: bool = False
 
     def __post_init__(self) -> None:
         if self.observed_columns < 1 or self.context_columns < 0:

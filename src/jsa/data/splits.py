@@ -61,7 +61,8 @@ class Splits:
     def row_shape(self) -> RowShape:
         """What the rows of all three are made of."""
         observed, context = self.train.observed_columns, self.train.context_columns
-        return RowShape(observed, context, self.classes, self.image_shape, self.column_names)
+        missing = any(rows.missing_values for rows in self.parts.values())
+        return RowShape(observed, context, self.classes, self.image_shape, self.column_names, missing)
 
     @property
     def of_one_table(self) -> bool:
@@ -80,7 +81,14 @@ class Splits:
         context = self.train.context_columns
         given = f", the first {context:,} given" if context else ""
         columns = counted(context + self.train.observed_columns, "column")
-        return f"{self.name}: {rows}; {columns}{given}, {'binary' if self.classes == 2 else f'{self.classes} classes'}"
+        kind = "binary" if self.classes == 2 else f"{self.classes} classes"
+        return f"{self.name}: {rows}; {columns}{given}, {kind}{self._missing_share}"
+
+    @property
+    def _missing_share(self) -> str:
+        missing = sum(part.missing_values for part in self.parts.values())
+        values = sum(len(part) for part in self.parts.values()) * self.train.observed_columns
+        return f"; {counted(missing, 'value')} missing ({missing / values:.1%})" if missing else ""
 
     def split_context(self, columns: int) -> Splits:
         """The same rows, with their first `columns` variables as context of the others, in all three parts.

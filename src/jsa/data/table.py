@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Int64, UInt8
+from jaxtyping import Int64
 
 from jsa.data.arrays import read_npy, read_npz
 from jsa.data.dataset import IndexedDataset
@@ -16,7 +16,7 @@ from jsa.data.remarks import remarks
 from jsa.data.shape import RowShape, check_classes
 from jsa.data.splits import PARTS, Splits
 from jsa.data.streams import permutation
-from jsa.data.values import as_bytes, refuse_classes_above
+from jsa.data.values import Values, as_values, refuse_classes_above, refuse_empty_columns, refuse_missing
 from jsa.errors import DataError, UsageError, shortened
 
 TEXT = (".csv", ".tsv")
@@ -48,7 +48,7 @@ class TableOptions:
 class Table:
     """Values, what to call their origin in an error, and what their columns are called."""
 
-    values: UInt8[np.ndarray, "rows columns"]
+    values: Values
     source: str
     header: Header = field(default_factory=Header)
 
@@ -64,21 +64,25 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
         parts[name] = _read_single(file)
     train = parts["train"]
     for part in parts.values():
-        if part.values.shape[1] != train.values.shape[1]:
+        if part.values.columns != train.values.columns:
             raise DataError(
-                f"{part.source} has {part.values.shape[1]} columns, "
-                f"but {train.source} has {train.values.shape[1]}: they must agree"
+                f"{part.source} has {part.values.columns} columns, "
+                f"but {train.source} has {train.values.columns}: they must agree"
             )
         _refuse_other_names(part, train.header.names, f"in {train.source}")
+    refuse_empty_columns(train.values, train.source)
     classes = _classes(list(parts.values()), options.classes)
     taken = _take(train, set(PARTS) - set(parts), options)
 
     def dataset(name: str) -> IndexedDataset:
-        values = train.values[taken[name]] if name in taken else parts[name].values
-        return IndexedDataset(torch.from_numpy(values), classes=classes)
+        return dataset_of(train.values.take(taken[name]) if name in taken else parts[name].values, classes)
 
     # Whoever says how many classes there are knows of them.
-    odd = remarks({part.source: part.values for part in parts.values()}, classes) if options.classes is None else ()
+    odd = (
+        remarks({part.source: part.values.numbers for part in parts.values()}, classes)
+        if options.classes is None
+        else ()
+    )
     nameless = () if train.header.remark is None else (train.header.remark,)
     return Splits(
         name=path.name,
@@ -100,13 +104,15 @@ def read_table(path: Path, shape: RowShape) -> IndexedDataset:
         shape: What its rows must be made of.
     """
     table = _read_single(path.expanduser())
-    found = table.values.shape[1]
+    found = table.values.columns
     if found != shape.columns:
         raise DataError(
             f"{table.source} must have as many columns as the data of the run: {shape.columns}, not {found}"
         )
     _refuse_other_names(table, shape.column_names, "in the data of the run")
-    rows = IndexedDataset(torch.from_numpy(table.values), classes=_classes([table], shape.classes))
+    if not shape.missing:
+        refuse_missing(table.values, table.source)
+    rows = dataset_of(table.values, _classes([table], shape.classes))
     return rows.split_context(shape.context_columns) if shape.context_columns else rows
 
 
@@ -137,7 +143,7 @@ def _read_single(path: Path) -> Table:
         raise UsageError(f"{path} is not a table: its name must end in {', '.join(SUFFIXES)}")
     if suffix in TEXT:
         values = read_csv(path)
-        return Table(values, str(path), read_header(path, values.shape[1]))
+        return Table(values, str(path), read_header(path, values.columns))
     if suffix == ".npy":
         return _checked(read_npy(path), str(path))
     return _single_array(read_npz(path), path)
@@ -151,14 +157,19 @@ def _single_array(arrays: dict[str, np.ndarray], path: Path) -> Table:
 
 
 def _checked(array: np.ndarray, source: str) -> Table:
-    return Table(as_bytes(array, source), source)
+    return Table(as_values(array, source), source)
+
+
+def dataset_of(values: Values, classes: int) -> IndexedDataset:
+    """The rows of these values."""
+    missing = None if values.missing is None else torch.from_numpy(values.missing)
+    return IndexedDataset(torch.from_numpy(values.numbers), classes=classes, missing=missing)
 
 
 def _classes(tables: list[Table], given: int | None) -> int:
     """The number of classes that all splits share."""
-    highest = max(int(table.values.max()) for table in tables)
     if given is None:
-        return max(2, highest + 1)
+        return max(table.values.classes for table in tables)
     check_classes(given)
     for table in tables:
         refuse_classes_above(table.values, given, table.source)

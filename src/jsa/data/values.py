@@ -1,9 +1,11 @@
-"""What a table may hold: whole numbers, from 0 to 255."""
+"""What a table may hold: whole numbers, from 0 to 255, and values that are missing."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from jaxtyping import Bool, UInt8
+from jaxtyping import Bool, Int64, UInt8
 
 from jsa.errors import DataError
 
@@ -11,13 +13,45 @@ RULE = "a table holds whole numbers from 0 to 255"
 _ROWS_AT_A_TIME = 4096
 
 
-def as_bytes(table: np.ndarray, source: str) -> UInt8[np.ndarray, "rows columns"]:
-    """The table as bytes, or an error that names the first value that is none.
+@dataclass(frozen=True)
+class Values:
+    """The values of a table.
 
-    Numbers of any type are taken, if they are whole: 1.0 is a class number, 0.5 is not.
+    Attributes:
+        numbers: The values, row by row; 0 where one is missing.
+        missing: Where they are missing; None where nothing is.
+    """
 
-    >>> as_bytes(np.array([[0.0, 2.0]]), "example")
-    array([[0, 2]], dtype=uint8)
+    numbers: UInt8[np.ndarray, "rows columns"]
+    missing: Bool[np.ndarray, "rows columns"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def columns(self) -> int:
+        """The number of variables."""
+        return self.numbers.shape[1]
+
+    @property
+    def classes(self) -> int:
+        """The number of classes that the values need: one more than the largest."""
+        return max(2, int(self.numbers.max()) + 1)
+
+    def take(self, rows: Int64[np.ndarray, " taken"]) -> Values:
+        """The values of these rows."""
+        missing = None if self.missing is None else self.missing[rows]
+        return Values(self.numbers[rows], missing if missing is not None and missing.any() else None)
+
+
+def as_values(table: np.ndarray, source: str) -> Values:
+    """The values of an array, or an error that names the first that is none.
+
+    Numbers of any type are taken, if they are whole: 1.0 is a class number, 0.5 is not. NaN is a value that is missing.
+
+    >>> as_values(np.array([[0.0, 2.0], [np.nan, 1.0]]), "example").numbers
+    array([[0, 2],
+           [0, 1]], dtype=uint8)
     """
     if table.ndim != 2:
         raise DataError(f"{source} has the shape {table.shape}, but a table has two dimensions, rows and columns")
@@ -25,23 +59,44 @@ def as_bytes(table: np.ndarray, source: str) -> UInt8[np.ndarray, "rows columns"
         raise DataError(f"{source} has {table.shape[0]} rows and {table.shape[1]} columns: it holds nothing")
     if table.dtype.kind not in "buif":
         raise DataError(f"{source} holds values of type {table.dtype}, but {RULE}")
-    if table.dtype not in (np.bool_, np.uint8):
-        for start in range(0, len(table), _ROWS_AT_A_TIME):
-            bad = _not_a_byte(table[start : start + _ROWS_AT_A_TIME])
-            if bad.any():
-                row, column = np.argwhere(bad)[0].tolist()
-                value = table[start + row, column]
-                raise DataError(f"{place(source, start + row, column)} holds {value}, but {RULE}")
-    return np.ascontiguousarray(table, dtype=np.uint8)
+    missing = np.isnan(table) if table.dtype.kind == "f" else None
+    if missing is None or not missing.any():
+        _refuse_others(table, source)
+        return Values(np.ascontiguousarray(table, dtype=np.uint8))
+    empty = missing.all(axis=1)
+    if empty.any():
+        raise DataError(f"{source}: row {int(empty.argmax()) + 1} (counted from 1) has no value at all: leave it out")
+    numbers = np.where(missing, 0, table)
+    _refuse_others(numbers, source)
+    return Values(numbers.astype(np.uint8), missing)
 
 
-def refuse_classes_above(values: UInt8[np.ndarray, "rows columns"], classes: int, source: str) -> None:
+def refuse_classes_above(values: Values, classes: int, source: str) -> None:
     """Names the first value that so many classes do not go up to."""
-    if int(values.max()) >= classes:
-        row, column = np.argwhere(values >= classes)[0].tolist()
+    numbers = values.numbers
+    if int(numbers.max()) >= classes:
+        row, column = np.argwhere(numbers >= classes)[0].tolist()
         raise DataError(
-            f"{place(source, row, column)} holds {values[row, column]}, but {classes} classes go up to {classes - 1}"
+            f"{place(source, row, column)} holds {numbers[row, column]}, but {classes} classes go up to {classes - 1}"
         )
+
+
+def refuse_missing(values: Values, source: str) -> None:
+    """Names the first value that is missing where a model has learned from data without such."""
+    if values.missing is not None:
+        row, column = np.argwhere(values.missing)[0].tolist()
+        raise DataError(
+            f"{place(source, row, column)} is missing, but the model has learned from data in which no value was: fill "
+            "it in, or learn from a table in which some are"
+        )
+
+
+def refuse_empty_columns(values: Values, source: str) -> None:
+    """Names the first column of which nothing is known, so that nothing can be learned of it."""
+    if values.missing is not None and (empty := values.missing.all(axis=0)).any():
+        column = int(empty.argmax()) + 1
+        at_the_end = ", or the delimiter at the end of each line" if column == values.columns else ""
+        raise DataError(f"{source}: column {column} (counted from 1) has no value at all: leave it out{at_the_end}")
 
 
 def place(source: str, row: int, column: int) -> str:
@@ -53,8 +108,19 @@ def place(source: str, row: int, column: int) -> str:
     return f"{source}: row {row + 1}, column {column + 1} (counted from 1)"
 
 
+def _refuse_others(table: np.ndarray, source: str) -> None:
+    if table.dtype in (np.bool_, np.uint8):
+        return
+    for start in range(0, len(table), _ROWS_AT_A_TIME):
+        bad = _not_a_byte(table[start : start + _ROWS_AT_A_TIME])
+        if bad.any():
+            row, column = np.argwhere(bad)[0].tolist()
+            value = table[start + row, column]
+            raise DataError(f"{place(source, start + row, column)} holds {value}, but {RULE}")
+
+
 def _not_a_byte(block: np.ndarray) -> Bool[np.ndarray, "rows columns"]:
-    good = (block >= 0) & (block <= 255)  # false for NaN, too
+    good = (block >= 0) & (block <= 255)
     if block.dtype.kind == "f":
         good &= block == np.trunc(block)
     return ~good

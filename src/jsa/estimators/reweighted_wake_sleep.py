@@ -72,4 +72,7 @@ def _dream_loss(model: LatentVariableModel, batch: Batch) -> Float[Tensor, ""]:
     with torch.no_grad():
         h = model.sample_latent((len(batch),)) if batch.context is None else model.sample_latent((), batch.context)
         x = model.observation(h, batch.context).sample()
+        if x.shape == batch.x.shape:
+            # A dream has gaps where its row has: q is asked about rows with such.
+            x = x.masked_fill(batch.x.isnan(), torch.nan)
     return -log_prob(model.posterior(Batch(x, batch.index, batch.context)), h).mean()

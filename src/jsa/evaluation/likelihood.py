@@ -12,12 +12,12 @@ from torch import Tensor
 
 from jsa.errors import UsageError
 from jsa.evaluation.by_row import RowLikelihoods
+from jsa.evaluation.chunks import device_of, in_chunks, states_in_chunk
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.evaluation.score import Likelihood as Likelihood
-from jsa.model import LatentVariableModel, evaluate, log_joint_of_all, states_at_once
+from jsa.model import LatentVariableModel, evaluate, log_joint_of_all
 from jsa.modes import in_evaluation_mode
-from jsa.types import Batch
 from jsa.weights import effective_sample_size, log_mean_weight
 
 WEIGHTS_AT_ONCE = 50_000
@@ -140,11 +140,11 @@ def exact_row_likelihoods(
 ) -> RowLikelihoods:
     """-log p(x) of each row, as ``exact_likelihood`` sums it up."""
     rows = as_rows(rows)
-    device = device or _device_of(model)
+    device = device or device_of(model)
     values = []
     with evaluating(model):
-        states, at_once = model.latent.enumerate(device=device), _states_at_once(rows)
-        for batch in _batches(rows, max(1, at_once // len(states)), device):
+        states, at_once = model.latent.enumerate(device=device), states_in_chunk(rows)
+        for batch in in_chunks(rows, max(1, at_once // len(states)), device):
             parts = [
                 log_joint_of_all(model, batch, part.to(batch.state_dtype)).double() for part in states.split(at_once)
             ]
@@ -183,13 +183,13 @@ def _weights_by_chunk(
     """The log-weights of all samples, for one group of rows after the other."""
     if samples < 1:
         raise UsageError(f"importance sampling needs at least 1 sample, not {samples}")
-    device = device or _device_of(model)
-    at_once = _states_at_once(rows)
+    device = device or device_of(model)
+    at_once = states_in_chunk(rows)
     blocks = math.ceil(samples / BLOCK)
     blocks_at_once = min(blocks, max(1, math.ceil((samples_per_chunk or at_once) / BLOCK)))
     rows_at_once = rows_per_chunk or max(1, at_once // min(samples, blocks_at_once * BLOCK))
     with evaluating(model):
-        for batch in _batches(rows, rows_at_once, device):
+        for batch in in_chunks(rows, rows_at_once, device):
             posterior = model.posterior(batch)
             draws = RowDraws(model, batch, posterior, seed)
             parts = []
@@ -212,19 +212,3 @@ def _joined(chunks: Iterable[Float[Tensor, "samples some"]]) -> Iterator[Float[T
             waiting = []
     if waiting:
         yield torch.cat(waiting, dim=1).double()
-
-
-def _states_at_once(rows: Rows) -> int:
-    return states_at_once(rows.batch(torch.arange(1))) if len(rows) else 1
-
-
-def _batches(rows: Rows, size: int, device: torch.device) -> Iterator[Batch]:
-    if len(rows) == 0:
-        raise UsageError("there are no rows to evaluate")
-    for index in torch.arange(len(rows)).split(size):
-        yield rows.batch(index, device)
-
-
-def _device_of(model: torch.nn.Module) -> torch.device:
-    first = next(model.parameters(), None)
-    return torch.device("cpu") if first is None else first.device

@@ -17,6 +17,7 @@ from jsa.latent import LatentSpace, Layer
 from jsa.model import LatentVariableModel
 from jsa.models.configuration import Style
 from jsa.models.networks import Conditional, Perceptron
+from jsa.models.observations import Observations
 from jsa.posteriors import LayeredPosterior
 from jsa.types import Batch
 
@@ -33,6 +34,7 @@ class BeliefNetwork(LatentVariableModel):
         hidden: Widths of the deterministic layers of each inference conditional; the generative ones reverse them.
         prior: ``fixed`` for the fair coin, uniform class or standard normal; ``learned`` for free parameters.
         style: Activation and initialisation of the deterministic layers.
+        missing: Whether values of x may be missing, NaN. The inference network then also sees which ones are.
 
     Example:
         >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4), Layer("bernoulli", 3)))
@@ -53,17 +55,21 @@ class BeliefNetwork(LatentVariableModel):
         *,
         prior: Literal["fixed", "learned"] = "fixed",
         style: Style | None = None,
+        missing: bool = False,
     ) -> None:
         super().__init__()
         if prior not in ("fixed", "learned"):
             raise UsageError(f"the prior is 'fixed' or 'learned', not {prior!r}")
         self.observed = observed
         self.latent = latent
+        self.observations = Observations(observed, missing)
         network = partial(Perceptron, style=style)
         upward = [observed, *latent.layers]
         pairs = list(pairwise(upward))
+        widths = [self.observations.width, *(layer.width for layer in latent.layers)]
         self.inference = nn.ModuleList(
-            Conditional(above, network(below.width, hidden, above.parameters)) for below, above in pairs
+            Conditional(above, network(width, hidden, above.parameters))
+            for width, above in zip(widths, latent.layers, strict=False)
         )
         self.generative = nn.ModuleList(
             Conditional(
@@ -95,7 +101,8 @@ class BeliefNetwork(LatentVariableModel):
             partial(_given_layer, conditional, where)
             for conditional, where in zip(deeper, self.latent.slices, strict=False)
         ]
-        return LayeredPosterior(self.latent, first(batch.x), conditionals, of_states_alone=True, known=batch.known)
+        seen = self.observations.seen(batch.x)
+        return LayeredPosterior(self.latent, first(seen), conditionals, of_states_alone=True, known=batch.known)
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
         """log p(x | h_1) + log p(h_1 | h_2) + ... + log p(h_L)."""
@@ -107,8 +114,10 @@ class BeliefNetwork(LatentVariableModel):
     ) -> list[Float[Tensor, "*samples batch"]]:
         """The terms of ``log_joint``, in the order in which sampling the layers fixes them."""
         layers = [h[..., where] for where in self.latent.slices]
-        below_and_above = zip(self.generative, [batch.x, *layers[:-1]], layers, strict=True)
-        terms = [conditional(above).log_prob(below) for conditional, below, above in below_and_above]
+        first, *others = self.generative
+        terms = [self.observations.log_prob(first(layers[0]), batch.x)]
+        pairs = zip(others, layers[:-1], layers[1:], strict=True)
+        terms += [conditional(above).log_prob(below) for conditional, below, above in pairs]
         return [*terms, self.prior.log_prob(layers[-1])]
 
     def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorised]:

@@ -9,8 +9,10 @@ from jsa.models.configuration import NetworkConfig
 from jsa.models.structured_prediction import StructuredPrediction
 
 
-def build_model(config: NetworkConfig, observed: Layer, context: int = 0) -> BeliefNetwork | StructuredPrediction:
-    """The model of this configuration for observations of this make.
+def build_model(
+    config: NetworkConfig, observed: Layer, context: int = 0, *, missing: bool = False
+) -> BeliefNetwork | StructuredPrediction:
+    """The model of this configuration for observations of this make, of which values may be missing.
 
     >>> from jsa.models.configuration import preset
     >>> model = build_model(preset("two-layers"), Layer("bernoulli", 784))
@@ -23,5 +25,5 @@ def build_model(config: NetworkConfig, observed: Layer, context: int = 0) -> Bel
     if config.conditional != (context > 0):
         raise UsageError("a conditional model needs data with a context, and the other models need data without one")
     if config.conditional:
-        return StructuredPrediction(observed, context, latent, config.hidden, style=config)
-    return BeliefNetwork(observed, latent, config.hidden, prior=config.prior, style=config)
+        return StructuredPrediction(observed, context, latent, config.hidden, style=config, missing=missing)
+    return BeliefNetwork(observed, latent, config.hidden, prior=config.prior, style=config, missing=missing)

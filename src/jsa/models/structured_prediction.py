@@ -15,6 +15,7 @@ from jsa.latent import LatentSpace, Layer
 from jsa.model import LatentVariableModel
 from jsa.models.configuration import Style
 from jsa.models.networks import Conditional, Perceptron
+from jsa.models.observations import Observations
 from jsa.posteriors import LayeredPosterior
 from jsa.types import Batch
 
@@ -28,6 +29,8 @@ class StructuredPrediction(LatentVariableModel):
         latent: One stochastic layer.
         hidden: Widths of the deterministic layers of each of the three networks.
         style: Activation and initialisation of the deterministic layers.
+        missing: Whether values of x may be missing, NaN, though none of the context. The inference network then also
+            sees which ones are.
 
     Example:
         >>> model = StructuredPrediction(Layer("bernoulli", 6), 4, LatentSpace.of(Layer("bernoulli", 3)), hidden=(8,))
@@ -47,6 +50,7 @@ class StructuredPrediction(LatentVariableModel):
         hidden: Sequence[int] = (200, 200),
         *,
         style: Style | None = None,
+        missing: bool = False,
     ) -> None:
         super().__init__()
         if len(latent.layers) != 1:
@@ -54,23 +58,26 @@ class StructuredPrediction(LatentVariableModel):
         network = partial(Perceptron, style=style)
         self.observed = observed
         self.latent = latent
+        self.observations = Observations(observed, missing)
         layer = latent.layers[0]
         backward = tuple(reversed(hidden))
-        self.inference = Conditional(layer, network(observed.width, hidden, layer.parameters, context=context))
+        seen = self.observations.width
+        self.inference = Conditional(layer, network(seen, hidden, layer.parameters, context=context))
         self.generative = Conditional(observed, network(layer.width, backward, observed.parameters, context=context))
         self.prior = Conditional(layer, network(context, hidden, layer.parameters))
 
     def posterior(self, batch: Batch) -> LayeredPosterior:
         """q(h | x, c)."""
         of_context = self.inference.network.of_context(_context(batch.context))
-        return LayeredPosterior(self.latent, self.inference(batch.x, of_context), known=batch.known)
+        first = self.inference(self.observations.seen(batch.x), of_context)
+        return LayeredPosterior(self.latent, first, known=batch.known)
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
         """log p(x | h, c) + log p(h | c)."""
         # What the context alone determines is the same for all states of a row.
         of_context = batch.for_each_row(lambda rows: self.generative.network.of_context(_context(rows.context)))
         observation: Factorised = self.generative(h, of_context)
-        return observation.log_prob(batch.x) + self._prior(batch).log_prob(h)
+        return self.observations.log_prob(observation, batch.x) + self._prior(batch).log_prob(h)
 
     def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorised]:
         """p(h | c), for relaxed methods."""

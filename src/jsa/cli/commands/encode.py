@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from jsa.cli.arguments import RunArguments, parse
-from jsa.errors import UsageError
+from jsa.cli.arguments import RunArguments, parse, refuse_split_of_other_data
 from jsa.files import check_destination, write_arrays
 
 
@@ -27,8 +26,7 @@ class EncodeArguments(RunArguments):
 def run(arguments: Sequence[str]) -> None:
     """Encodes as the arguments say."""
     parsed = parse(EncodeArguments, "encode", arguments)
-    if parsed.data is not None and parsed.split != "test":
-        raise UsageError(f"--data encodes all rows of {parsed.data}: leave out --split")
+    refuse_split_of_other_data(parsed.data, parsed.split)
     out = parsed.out or parsed.run / f"codes-{parsed.split if parsed.data is None else parsed.data.name}.npz"
     if parsed.out is not None:
         check_destination(parsed.out, "--out", npz="arrays", csv="a table")

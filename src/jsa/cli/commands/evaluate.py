@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jsa.cli.arguments import RunArguments, parse
-from jsa.errors import UsageError, check_at_least
+from jsa.cli.arguments import RunArguments, parse, refuse_split_of_other_data
+from jsa.errors import check_at_least
 from jsa.files import check_destination, write_arrays, write_text
 
 
@@ -38,8 +38,7 @@ class EvaluateArguments(RunArguments):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(1, samples=self.samples, rows=self.rows)
-        if self.data is not None and self.split != "test":
-            raise UsageError(f"--data evaluates the rows of {self.data}: leave out --split")
+        refuse_split_of_other_data(self.data, self.split)
 
 
 def run(arguments: Sequence[str]) -> None:

@@ -1,0 +1,66 @@
+"""What a model makes of x, of which values may be missing: NaN.
+
+Under the model the values of a row are independent given h, so that summing over those that are missing leaves out
+their factors: log p(x, h) has the terms of the others. This is right where values are missing at random, that is, where
+whether one is missing does not depend on what it is, given the values that are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jsa.distributions import Factorised
+from jsa.latent import Layer
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Observations of one kind.
+
+    Attributes:
+        layer: What an observation is made of.
+        missing: Whether values may be missing.
+
+    Example:
+        >>> answers = Observations(Layer("bernoulli", 3), missing=True)
+        >>> x = torch.tensor([[1.0, torch.nan, 0.0]])
+        >>> answers.seen(x)
+        tensor([[1., 0., 0., 0., 1., 0.]])
+        >>> from jsa import Bernoulli
+        >>> answers.log_prob(Bernoulli(torch.tensor([[0.0, 3.0, 0.0]])), x)  # two fair coins
+        tensor([-1.3863])
+    """
+
+    layer: Layer
+    missing: bool
+
+    @property
+    def width(self) -> int:
+        """The width of what the inference network sees."""
+        return 2 * self.layer.width if self._has_indicators else self.layer.width
+
+    def seen(self, x: Float[Tensor, "batch width"]) -> Float[Tensor, "batch seen"]:
+        """What the inference network sees: 0 for what is missing, and beside it, which values are.
+
+        A one-hot vector of zeros says by itself that its variable is missing.
+        """
+        if not self.missing:
+            return x
+        missing = x.isnan()
+        there = x.masked_fill(missing, 0)
+        return torch.cat([there, missing.to(x.dtype)], dim=-1) if self._has_indicators else there
+
+    def log_prob(self, distribution: Factorised, x: Float[Tensor, "batch width"]) -> Float[Tensor, "*samples batch"]:
+        """The log-probability of the values that are there."""
+        if not self.missing:
+            return distribution.log_prob(x)
+        missing = x.isnan()
+        return distribution.leaving_out(missing).log_prob(x.masked_fill(missing, 0))
+
+    @property
+    def _has_indicators(self) -> bool:
+        return self.missing and self.layer.kind != "categorical"

@@ -1,0 +1,178 @@
+"""Missing values are filled in from their exact probabilities given the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from jsa import Batch, LatentVariableModel, Posterior, TensorRows, impute
+from jsa.errors import UsageError
+from missing_rows import GAPS, probabilities_of_completions, with_gaps
+from significance import assert_frequencies, assert_mean
+from small_models import Example, RowsInMemory, repeated
+
+
+@pytest.fixture(params=GAPS)
+def example(request: pytest.FixtureRequest) -> Example:
+    return with_gaps(request.param)
+
+
+def expected(example: Example) -> Tensor:
+    """Each row with the expectation of what is missing."""
+    pairs = (probabilities_of_completions(example, row) for row in range(len(example.batch)))
+    return torch.stack([probabilities @ rows for rows, probabilities in pairs])
+
+
+def estimates(example: Example, samples: int, seeds: int) -> Tensor:
+    rows = RowsInMemory(example.batch)
+    return torch.stack([impute(example.model, rows, samples, seed=seed) for seed in range(seeds)])
+
+
+def test_with_enough_samples_it_is_exact(example: Example) -> None:
+    assert example.model.latent.states <= 100
+    found = impute(example.model, RowsInMemory(example.batch), 100)
+    assert torch.allclose(found, expected(example), atol=1e-12, rtol=0)
+
+
+def test_it_is_exact_in_small_parts(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jsa.evaluation.imputation.states_at_once", lambda batch: 3)
+    monkeypatch.setattr("jsa.evaluation.imputation.states_in_chunk", lambda rows: 1)
+    found = impute(example.model, RowsInMemory(example.batch), 100)
+    assert torch.allclose(found, expected(example), atol=1e-12, rtol=0)
+
+
+class TooManyStates(LatentVariableModel):
+    """The model with a state space that is too large to be summed over, as it says."""
+
+    def __init__(self, model: LatentVariableModel) -> None:
+        super().__init__()
+        self.model = model
+        self.latent = ManyStates(model.latent)
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.model.log_joint(batch, h)
+
+    def posterior(self, batch: Batch) -> Posterior:
+        return self.model.posterior(batch)
+
+    def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Tensor:
+        return self.model.sample_latent(shape, context)
+
+    def observation(self, h: Tensor, context: Tensor | None = None) -> object:
+        return self.model.observation(h, context)
+
+
+class ManyStates:
+    states = 10**9
+
+    def __init__(self, latent: object) -> None:
+        self._latent = latent
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._latent, name)
+
+
+def test_by_importance_samples_it_is_close(example: Example) -> None:
+    # The estimate has a bias of one part in the samples, which is below its error here.
+    sampled = Example(TooManyStates(example.model), example.batch)
+    found = estimates(sampled, samples=20_000, seeds=12)
+    assert not torch.allclose(found[0], found[1], atol=1e-9, rtol=0)
+    gaps = example.batch.x.isnan()
+    assert float(found.std(0)[gaps].max()) < 0.02
+    assert_mean(found[:, gaps], expected(example)[gaps])
+
+
+class Unweighted(TooManyStates):
+    """The twin: states of q count as if they came from the posterior."""
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.model.posterior(batch).log_prob(h)
+
+
+def test_without_weights_it_would_be_wrong(example: Example) -> None:
+    gaps = example.batch.x.isnan()
+    found = estimates(Example(Unweighted(example.model), example.batch), samples=20_000, seeds=12)
+    with pytest.raises(AssertionError, match="standard errors off"):
+        assert_mean(found[:, gaps], expected(example)[gaps])
+
+
+def test_what_is_there_stays(example: Example) -> None:
+    there = ~example.batch.x.isnan()
+    for draw in (False, True):
+        found = impute(example.model, RowsInMemory(example.batch), draw=draw)
+        assert torch.equal(found[there], example.batch.x[there])
+
+
+def test_draws_have_the_law_of_whole_rows(example: Example) -> None:
+    many = 5_000
+    found = impute(example.model, RowsInMemory(repeated(example.batch, many)), draw=True, seed=3)
+    for row in range(len(example.batch)):
+        complete, probabilities = probabilities_of_completions(example, row)
+        drawn = found[row :: len(example.batch)]
+        same = (drawn.unsqueeze(1) == complete).all(-1)
+        assert bool(same.any(-1).all())
+        assert_frequencies(same.long().argmax(-1), probabilities)
+
+
+def test_drawing_each_value_by_itself_would_be_wrong() -> None:
+    """The twin: two bits that are missing depend on one another."""
+    example = with_gaps("two-layers")
+    complete, probabilities = probabilities_of_completions(example, 2)
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.bernoulli(expected(example)[2].clamp(0, 1).expand(5_000, -1), generator=generator)
+    numbers = (drawn.unsqueeze(1) == complete).all(-1).long().argmax(-1)
+    with pytest.raises(AssertionError, match="frequencies this far off"):
+        assert_frequencies(numbers, probabilities)
+
+
+def test_it_is_repeatable_and_leaves_random_numbers_alone(example: Example) -> None:
+    rows = RowsInMemory(example.batch)
+    before = torch.get_rng_state()
+    first, again, other = (impute(example.model, rows, draw=True, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(first, again)
+    several = [impute(example.model, rows, draw=True, seed=seed) for seed in range(12)]
+    assert any(not torch.equal(one, other) for one in several)
+
+
+def test_known_latents_are_kept_to() -> None:
+    example = with_gaps("one-layer")
+    known = torch.full((3, 3), torch.nan, dtype=torch.float64)
+    known[0] = torch.tensor([1.0, 0.0, 1.0])
+    found = impute(example.model, TensorRows(example.batch.x, known=known))
+    mean = example.model.observation(known[0]).mean
+    assert torch.allclose(found[0, [0, 3]], mean[[0, 3]], atol=1e-12, rtol=0)
+
+
+def test_progress_counts_rows() -> None:
+    example = with_gaps("one-layer")
+    done: list[int] = []
+    impute(example.model, RowsInMemory(example.batch), progress=done.append)
+    assert sum(done) == len(example.batch)
+
+
+class NotGenerative(LatentVariableModel):
+    """A model that cannot be drawn from."""
+
+    def __init__(self, model: LatentVariableModel) -> None:
+        super().__init__()
+        self.latent = model.latent
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        raise AssertionError
+
+    def posterior(self, batch: Batch) -> Posterior:
+        raise AssertionError
+
+
+def test_what_cannot_be_filled_in_is_said() -> None:
+    example = with_gaps("one-layer")
+    with pytest.raises(UsageError, match="NotGenerative does not give it: write its methods sample_latent and obs"):
+        impute(NotGenerative(example.model), example.batch.x)
+    with pytest.raises(UsageError, match="samples is 1 or more, not 0"):
+        impute(example.model, example.batch.x, 0)
+    with pytest.raises(UsageError, match="no rows"):
+        impute(example.model, replace(example.batch, x=example.batch.x[:0], index=example.batch.index[:0]).x)

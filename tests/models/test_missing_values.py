@@ -1,0 +1,159 @@
+"""Values that are missing: the models sum over them, and every method learns from the values that are there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from conformance.comparison import CASES, compare
+from jsa import Batch, BeliefNetwork, Bernoulli, Categorical, Gaussian, LatentSpace, Layer, check_model
+from jsa.errors import NumericalError
+from jsa.estimators import ESTIMATORS, ReweightedWakeSleep
+from jsa.estimators.build import build_estimator
+from missing_rows import GAPS, completions, with_gaps
+from small_models import Example, enumerated, exact_gradients, gradients, one_layer
+
+
+@pytest.fixture(params=GAPS)
+def example(request: pytest.FixtureRequest) -> Example:
+    return with_gaps(request.param)
+
+
+def test_the_joint_sums_over_what_is_missing(example: Example) -> None:
+    model = example.model
+    found = enumerated(model, example.batch).log_joint
+    for row in range(len(example.batch)):
+        batch = completions(example, row)
+        h = model.latent.enumerate(torch.float64).unsqueeze(1).expand(-1, len(batch), -1)
+        expected = model.log_joint(batch, h).logsumexp(1)
+        assert torch.allclose(found[:, row], expected, atol=1e-12, rtol=0)
+
+
+def test_gradients_are_those_of_the_values_that_are_there(example: Example) -> None:
+    model = example.model
+
+    def objective(batch: Batch) -> Tensor:
+        return enumerated(model, batch).log_likelihood
+
+    generative = [parameter for name, parameter in model.named_parameters() if "inference" not in name]
+    found = torch.autograd.grad(objective(example.batch).sum(), generative)
+    summed = sum(objective(completions(example, row)).logsumexp(0) for row in range(len(example.batch)))
+    for one, other in zip(found, torch.autograd.grad(summed, generative), strict=True):
+        assert (one - other).abs().max() < 1e-12
+
+
+def test_a_zero_in_the_place_of_what_is_missing_is_another_row(example: Example) -> None:
+    """The twin that fills gaps with zeros: both p and q tell them from zeros."""
+    filled = replace(example.batch, x=example.batch.x.nan_to_num(0))
+    right, wrong = (enumerated(example.model, batch) for batch in (example.batch, filled))
+    gaps = example.batch.x.isnan().any(-1)
+    if example.model.observed.kind == "bernoulli":
+        assert bool(((right.log_joint - wrong.log_joint).abs().amax(0)[gaps] > 1e-2).all())
+        assert bool(((right.log_inference - wrong.log_inference).abs().amax(0)[gaps] > 1e-2).all())
+    assert torch.equal(right.log_joint[:, ~gaps], wrong.log_joint[:, ~gaps])
+
+
+def test_a_complete_row_is_as_without_gaps() -> None:
+    plain, open_to_gaps = one_layer(), one_layer(missing=True)
+    shared = {name: value for name, value in plain.model.state_dict().items() if "inference" not in name}
+    open_to_gaps.model.load_state_dict(shared, strict=False)
+    one, other = (enumerated(some.model, some.batch).log_joint for some in (plain, open_to_gaps))
+    assert torch.allclose(one, other, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        Bernoulli(torch.randn(4, generator=torch.Generator().manual_seed(0))),
+        Categorical(torch.randn(12, generator=torch.Generator().manual_seed(0)), classes=3),
+        Gaussian(torch.tensor([3.0, -2.0, 0.0, 1.0]), torch.tensor([1.0, 0.0, -2.0, 0.5])),
+    ],
+    ids=lambda one: one.layer.kind,
+)
+def test_log_prob_has_nothing_of_what_is_missing(distribution: Bernoulli | Categorical | Gaussian) -> None:
+    width = distribution.like.shape[-1] // 4
+    missing = torch.tensor([False, True, False, True]).repeat_interleave(width)
+    x = distribution.sample()
+    two = type(distribution)(*(part[~missing] for part in parameters(distribution)), *classes(distribution))
+    found = distribution.leaving_out(missing).log_prob(x.masked_fill(missing, 0))
+    assert torch.allclose(found, two.log_prob(x[~missing]), atol=1e-6, rtol=0)
+    nothing = torch.ones_like(missing)
+    assert float(distribution.leaving_out(nothing).log_prob(torch.zeros_like(x)).abs()) < 1e-12
+
+
+def parameters(distribution: Bernoulli | Categorical | Gaussian) -> list[Tensor]:
+    return [distribution.mean, distribution.log_scale] if isinstance(distribution, Gaussian) else [distribution.logits]
+
+
+def classes(distribution: Bernoulli | Categorical | Gaussian) -> list[int]:
+    return [distribution.layer.classes] if isinstance(distribution, Categorical) else []
+
+
+def test_gaussian_observations_may_have_gaps() -> None:
+    model = BeliefNetwork(Layer("gaussian", 3), LatentSpace.of(Layer("bernoulli", 2)), missing=True)
+    batch = Batch(torch.tensor([[0.3, torch.nan, -1.0], [torch.nan, 2.0, 0.0]]), torch.arange(2))
+    check_model(model, batch)
+    h = torch.ones(2, 2)
+    with torch.no_grad():
+        found = model.log_joint(batch, h) - model.prior.log_prob(h)
+        observation = model.observation(h)
+    normal = torch.distributions.Normal(observation.mean, observation.log_scale.exp())
+    expected = normal.log_prob(batch.x.nan_to_num(0)).masked_fill(batch.x.isnan(), 0).sum(-1)
+    assert torch.allclose(found, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+def test_every_method_learns_from_rows_with_gaps(name: str) -> None:
+    example = with_gaps("categorical" if name == "arsm" else "two-layers" if name == "nvil" else "one-layer")
+    estimator = build_estimator(name, example.model.latent, inputs=example.batch.x.shape[1], rows=3, options={})
+    estimate = estimator.double()(example.model, example.batch)
+    assert bool(estimate.log_weights.isfinite().all())
+    estimate.loss.backward()
+    for owner in (example.model, estimator):
+        assert all(bool(parameter.grad.isfinite().all()) for parameter in owner.parameters())
+
+
+@pytest.mark.parametrize("name", ["JSA", "NVIL", "RELAX"])
+def test_methods_stay_unbiased(name: str) -> None:
+    """The methods with a chain, or that look at x beside the model."""
+    (case,) = (case for case in CASES if case.name == name)
+    outcome = compare(case, case.make, with_gaps("one-layer"))
+    assert outcome.right, outcome.figures
+
+
+def test_enumeration_is_exact(example: Example) -> None:
+    expected = exact_gradients(example.model, example.batch)
+    estimate = build_estimator("enumeration", example.model.latent, inputs=4, rows=3, options={})(
+        example.model, example.batch
+    )
+    for name, gradient in gradients(example.model, estimate.loss).items():
+        assert (gradient - expected[name]).abs().max() < 1e-12
+
+
+def test_dreams_have_the_gaps_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = with_gaps("two-layers")
+    asked = []
+    posterior = type(example.model).posterior
+
+    def listening(model: BeliefNetwork, batch: Batch) -> object:
+        asked.append(batch.x.isnan())
+        return posterior(model, batch)
+
+    monkeypatch.setattr(type(example.model), "posterior", listening)
+    ReweightedWakeSleep(particles=2, sleep=0.5)(example.model, example.batch).loss.backward()
+    assert len(asked) == 2
+    assert all(torch.equal(gaps, example.batch.x.isnan()) for gaps in asked)
+
+
+def test_model_check_takes_rows_with_gaps(example: Example) -> None:
+    check_model(example.model, example.batch)
+
+
+def test_a_model_that_does_not_expect_gaps_says_so() -> None:
+    example = one_layer()
+    batch = replace(example.batch, x=with_gaps("one-layer").batch.x)
+    with pytest.raises(NumericalError, match=r"is nan at row 0"):
+        build_estimator("vimco", example.model.latent, inputs=4, rows=3, options={})(example.model, batch)
