@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+import jsa
+import jsa.cache
+import jsa.data
+import jsa.estimators
+import jsa.samplers
 from jsa.cli import COMMANDS
 from jsa.data import names
 from jsa.estimators import ESTIMATORS
@@ -24,3 +33,17 @@ def test_every_command_is_in_the_readme() -> None:
 def test_every_dataset_is_on_its_page() -> None:
     page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
     assert [name for name in names() if name not in page] == []
+
+
+def test_the_reference_is_that_of_this_version(tmp_path: Path) -> None:
+    script = ROOT / "scripts" / "build_reference.py"
+    if not script.is_file():
+        pytest.skip("the script is part of the repository, not of the distribution")
+    # In a process of its own: in this one, the signatures are those of the run-time checks of shapes.
+    subprocess.run([sys.executable, script, tmp_path / "reference.md"], check=True, capture_output=True)
+    made = (tmp_path / "reference.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert page == made, "make docs/reference.md anew: python scripts/build_reference.py"
+    public = (jsa, jsa.estimators, jsa.cache, jsa.samplers, jsa.data)
+    names = {name for module in public for name in module.__all__} - {"ESTIMATORS"}
+    assert [name for name in sorted(names) if f"### {name}\n" not in page] == []
