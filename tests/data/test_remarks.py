@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from jsa.data.remarks import remarks
+from jsa.data.values import Values
 
 BITS = np.random.default_rng(0).integers(0, 2, (30, 20)).astype(np.uint8)
+GRADES = np.random.default_rng(0).integers(0, 5, (30, 20)).astype(np.uint8)
+
+
+def of(classes: int, **tables: np.ndarray) -> tuple[str, ...]:
+    """What is said of tables of these names."""
+    return remarks({f"{name}.csv": Values(values) for name, values in tables.items()}, classes)
 
 
 def with_columns(*columns: int) -> np.ndarray:
@@ -32,7 +39,7 @@ def with_rows(*rows: int) -> np.ndarray:
     ],
 )
 def test_few_columns_or_the_first_row_are_named(values: np.ndarray, classes: int, place: str) -> None:
-    (note,) = remarks({"t.csv": values}, classes)
+    (note,) = of(classes, t=values)
     assert place in note
     assert note.endswith(", or check the table with --data-classes 2")
 
@@ -49,16 +56,50 @@ def test_few_columns_or_the_first_row_are_named(values: np.ndarray, classes: int
     ids=["binary", "many columns", "two rows", "another row", "one column"],
 )
 def test_other_tables_get_no_remark(values: np.ndarray, classes: int) -> None:
-    assert remarks({"t.csv": values}, classes) == ()
+    assert of(classes, t=values) == ()
 
 
 def test_a_header_of_one_large_number_is_a_row() -> None:
     values = BITS[:, :3].copy()
     values[0] = [0, 1, 2]
-    assert "the first row of t.csv" in remarks({"t.csv": values}, 3)[0]
+    assert "the first row of t.csv" in of(3, t=values)[0]
 
 
 def test_all_tables_are_looked_at() -> None:
-    assert remarks({"t.csv": with_columns(0), "test.csv": with_columns(0, 1, 2)}, 30) == ()
-    assert "column 1 of t.csv and test.csv" in remarks({"t.csv": with_columns(0), "test.csv": with_columns(0)}, 30)[0]
-    assert "column 1 of t.csv and give" in remarks({"t.csv": with_columns(0), "test.csv": BITS}, 30)[0]
+    assert of(30, t=with_columns(0), test=with_columns(0, 1, 2)) == ()
+    assert "column 1 of t.csv and test.csv" in of(30, t=with_columns(0), test=with_columns(0))[0]
+    assert "column 1 of t.csv and give" in of(30, t=with_columns(0), test=BITS)[0]
+
+
+def test_row_numbers_beside_classes_are_named() -> None:
+    numbered = GRADES.copy()
+    numbered[:, 0] = np.arange(30)
+    (note,) = of(30, t=numbered)
+    assert "values above 4 stand only in column 1 of t.csv and give every column 30 classes: remove from" in note
+    assert note.endswith("--data-classes 5")
+    header = GRADES.copy()
+    header[0] = np.arange(20)
+    assert "values above 4 stand only in the first row of t.csv" in of(20, t=header)[0]
+
+
+def test_a_column_of_some_more_classes_is_data() -> None:
+    values = GRADES.copy()
+    values[3:9, 0] = [5, 6, 7, 8, 8, 8]
+    assert of(9, t=values) == ()
+    values[9] = 9
+    assert of(10, t=values) == ()
+
+
+def test_classes_that_are_counted_from_one_are_noted() -> None:
+    (note,) = of(6, t=GRADES + 1)
+    assert note.startswith("no value of t.csv is 0, and classes are counted from 0: subtract 1 from every value")
+    assert note.endswith("for 5 classes instead of 6")
+    assert of(6, t=GRADES + 1, test=GRADES) == ()
+    missing = GRADES == 0
+    (note,) = remarks({"t.csv": Values(GRADES, missing)}, 5)
+    assert "for 4 classes instead of 5" in note
+    assert remarks({"t.csv": Values(GRADES, missing & (GRADES > 0))}, 5) == ()
+
+
+def test_a_binary_table_counted_from_one_is_noted() -> None:
+    assert "for 2 classes instead of 3" in of(3, t=BITS + 1)[0]

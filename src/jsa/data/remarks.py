@@ -1,17 +1,20 @@
-"""What looks in a table as if it were no data: a column of row numbers, a header of numbers."""
+"""What looks in a table as if it were no data: a column of row numbers, a header of numbers, classes counted from 1."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import UInt8
+
+from jsa.data.values import Values
 
 _COLUMNS_NAMED = 5
+_MANY = 2
+"""How many times the classes of the other columns a column of more than two classes must need to be remarked upon."""
 
 
-def remarks(tables: Mapping[str, UInt8[np.ndarray, "_ columns"]], classes: int) -> tuple[str, ...]:
-    """A sentence where every column has more than two classes for the sake of a few columns or of the first row.
+def remarks(tables: Mapping[str, Values], classes: int) -> tuple[str, ...]:
+    """Sentences about values that give every column more classes than it needs.
 
     Args:
         tables: The values of each table, by what the table is called; all have the same columns.
@@ -19,25 +22,49 @@ def remarks(tables: Mapping[str, UInt8[np.ndarray, "_ columns"]], classes: int) 
 
     Example:
         >>> numbered = np.array([[0, 1, 0], [1, 0, 0], [2, 1, 1]], dtype=np.uint8)
-        >>> remarks({"t.csv": numbered}, 3)[0].partition(" and ")[0]
+        >>> remarks({"t.csv": Values(numbered)}, 3)[0].partition(" and ")[0]
         'values above 1 stand only in column 1 of t.csv'
     """
-    high = {source: values > 1 for source, values in tables.items() if values.max() > 1}
-    if not high:
+    if classes == 2:
         return ()
-    columns = np.flatnonzero(np.any([above.any(axis=0) for above in high.values()], axis=0)).tolist()
-    total = next(iter(tables.values())).shape[1]
-    # The row is looked at first: a short header may have one value above 1, which then stands in one column, too.
-    if not any(above[1:].any() for above in high.values()):
-        place, way_on = "the first row", "remove that row if it is a header"
-    elif len(columns) <= max(1, total // 10) and len(columns) < total:
-        place, way_on = _named(columns), "remove from the table what is no variable, row numbers for instance"
-    else:
+    return (*_counted_from_one(tables, classes), *_few_places(tables, classes))
+
+
+def _counted_from_one(tables: Mapping[str, Values], classes: int) -> tuple[str, ...]:
+    if any(bool(table.there(0).any()) for table in tables.values()):
         return ()
     return (
-        f"values above 1 stand only in {place} of {' and '.join(high)} and give every column {classes} classes: "
-        f"{way_on}, or check the table with --data-classes 2",
+        f"no value of {' and '.join(tables)} is 0, and classes are counted from 0: subtract 1 from every value, for "
+        f"{classes - 1} classes instead of {classes}",
     )
+
+
+def _few_places(tables: Mapping[str, Values], classes: int) -> tuple[str, ...]:
+    """A sentence where a few columns, or the first row, give the number of classes, and the others need fewer."""
+    # The row is looked at first: a short header may have one large value, which then stands in one column, too.
+    others = max((int(table.numbers[1:].max(initial=0)) for table in tables.values()), default=0)
+    if len(next(iter(tables.values()))) > 1 and _stands_out(classes, others):
+        place, way_on = "the first row", "remove that row if it is a header"
+    else:
+        highest = np.max([table.numbers.max(axis=0) for table in tables.values()], axis=0)
+        few = max(1, len(highest) // 10)
+        # What the columns need but for the few that need most.
+        others = int(np.sort(highest)[:-few].max(initial=0))
+        columns = np.flatnonzero(highest > max(1, others)).tolist()
+        if len(columns) == len(highest) or not _stands_out(classes, others):
+            return ()
+        place, way_on = _named(columns), "remove from the table what is no variable, row numbers for instance"
+    usual = max(1, others)
+    sources = [source for source, table in tables.items() if int(table.numbers.max()) > usual]
+    return (
+        f"values above {usual} stand only in {place} of {' and '.join(sources)} and give every column {classes} "
+        f"classes: {way_on}, or check the table with --data-classes {usual + 1}",
+    )
+
+
+def _stands_out(classes: int, highest_of_others: int) -> bool:
+    """Whether what gives the number of classes is unlike the others: they are bits, or need half as many at most."""
+    return classes > 2 and (highest_of_others <= 1 or classes >= _MANY * (highest_of_others + 1))
 
 
 def _named(columns: Sequence[int]) -> str:

@@ -78,11 +78,7 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
         return dataset_of(train.values.take(taken[name]) if name in taken else parts[name].values, classes)
 
     # Whoever says how many classes there are knows of them.
-    odd = (
-        remarks({part.source: part.values.numbers for part in parts.values()}, classes)
-        if options.classes is None
-        else ()
-    )
+    odd = remarks({part.source: part.values for part in parts.values()}, classes) if options.classes is None else ()
     nameless = () if train.header.remark is None else (train.header.remark,)
     return Splits(
         name=path.name,

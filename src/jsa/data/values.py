@@ -38,6 +38,11 @@ class Values:
         """The number of classes that the values need: one more than the largest."""
         return max(2, int(self.numbers.max()) + 1)
 
+    def there(self, value: int) -> Bool[np.ndarray, "rows columns"]:
+        """Where this value stands; what is missing is none."""
+        same: Bool[np.ndarray, "rows columns"] = self.numbers == value
+        return same if self.missing is None else same & ~self.missing
+
     def take(self, rows: Int64[np.ndarray, " taken"]) -> Values:
         """The values of these rows."""
         missing = None if self.missing is None else self.missing[rows]
