@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from jsa.errors import UsageError
 from jsa.latent import Layer
 from jsa.softplus import softplus_sum
 from jsa.types import HALVES
@@ -75,9 +76,9 @@ class Factorised(ABC):
         No gradient passes through a variable that is known, and log q has nothing of it.
         """
 
-    @abstractmethod
     def leaving_out(self, missing: Bool[Tensor, "*batch width"]) -> Self:
         """The same without the variables that are missing: ``log_prob`` has nothing of them if they are given as 0."""
+        raise UsageError(f"{type(self).__name__} does not say how to leave out what is missing: write its leaving_out")
 
     def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
         """Draws of shape (*shape, *batch_shape, width), from torch's global generator."""

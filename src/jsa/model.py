@@ -241,5 +241,12 @@ def refuse_non_finite(batch: Batch, joint: Tensor, proposal: Tensor, weights: Te
         if bool(wrong.any()):
             position = tuple(wrong.nonzero()[0].tolist())
             row = int(batch.index[position[-1]])
-            raise NumericalError(f"{term} is {float(values[position])} at row {row}")
+            raise NumericalError(f"{term} is {float(values[position])} at row {row}{_of_gaps(batch, position[-1])}")
     raise NumericalError("a log-weight is not finite")
+
+
+def _of_gaps(batch: Batch, position: int) -> str:
+    """What to do about a row of which values are missing, where this model does not know it."""
+    if not bool(batch.x[position].isnan().any()):
+        return ""
+    return ", of which values are missing (NaN): make the model for such, as BeliefNetwork(..., missing=True) is"

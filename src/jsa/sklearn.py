@@ -23,7 +23,7 @@ from jsa.data import IndexedDataset, batches_in_epoch
 from jsa.data.shape import RowShape
 from jsa.data.streams import permutation
 from jsa.data.table import dataset_of
-from jsa.data.values import Values, as_values, refuse_classes_above, refuse_empty_columns, refuse_missing
+from jsa.data.values import Values, as_values, refuse_classes_above, refuse_empty_columns
 from jsa.encoding import compact, encode, most_probable
 from jsa.errors import DataError, NumericalError, UsageError, check_at_least
 from jsa.evaluation.imputation import impute
@@ -128,7 +128,8 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
         Args:
             X: Whole numbers from 0 on, row by row: 0 and 1 for bits. NaN is a value that is missing: it is left out of
-                the likelihood.
+                the likelihood. Rows with gaps can be scored, transformed and filled in whether or not the rows to learn
+                from have such.
             y: Nothing is learned from it.
         """
         before = dict(vars(self))
@@ -145,10 +146,11 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         config = self._config(seed)
         prepare_machine(config)
-        refuse_empty_columns(values, "X")
-        classes, missing = values.classes, values.missing is not None
-        learned, validated = (dataset_of(part, classes) for part in self._divided(values, seed))
-        model = make_model(config, RowShape(values.columns, 0, classes, None, missing=missing))
+        classes, parts = values.classes, self._divided(values, seed)
+        refuse_empty_columns(parts[0], "X")
+        learned, validated = (dataset_of(part, classes) for part in parts)
+        shape = RowShape(values.columns, 0, classes, None, missing=learned.missing is not None)
+        model = make_model(config, shape)
         learner = Learner(model, make_estimator(config, model, learned, folder))
         steps = batches_in_epoch(len(learned), config.batch_size)
         with closing(watcher(config.epochs, steps) if self.verbose else Silent()) as shown:
@@ -200,13 +202,14 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
         Args:
             X: The rows.
-            draw: Whether to draw the values, for multiple imputation, instead of taking the most probable ones.
+            draw: Whether to draw the values, so that they vary as complete rows do, instead of taking the most probable
+                ones.
             random_state: What they are drawn from; none for new ones at each call.
         """
         rows = self._known(X)
         seed = int(check_random_state(random_state).randint(2**31 - 1)) if draw else self._seed
         filled = impute(self.model_, rows, self.samples, draw=draw, seed=seed)
-        return most_probable(self.model_.observed, filled).numpy().astype(np.int64)
+        return most_probable(self.model_.observed, filled.x).numpy().astype(np.int64)
 
     @property
     def _n_features_out(self) -> int:
@@ -258,8 +261,6 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         with _mended_by_the_caller():
             values = self._values(X, reset=False)
             refuse_classes_above(values, self.column_classes_, "X")
-            if not self.model_.observations.missing:
-                refuse_missing(values, "X")
             return dataset_of(values, self.column_classes_)
 
     def _values(self, X: ArrayLike, *, reset: bool) -> Values:

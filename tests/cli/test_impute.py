@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ def test_what_is_missing_is_found_by_what_is_there(folder: Path, capsys: pytest.
     assert main(["impute", str(folder / "run"), "--data", str(folder / "new.csv")]) == 0
     out = folder / "run" / "imputed-new.csv"
     incomplete = gaps.any(1).sum()
-    assert f"{gaps.sum()} missing values of {incomplete} rows filled in: {out}" in capsys.readouterr().out
+    assert f"{gaps.sum()} missing values of {incomplete} rows filled in: {out} (exact)" in capsys.readouterr().out
     found = read(out)
     assert np.array_equal(found[~gaps], values[~gaps])
     # One in forty of a block is disturbed; a guess would find one half.
@@ -121,6 +122,11 @@ def test_a_context_may_stand_before_the_gaps(tmp_path: Path, classes: int) -> No
     found = read(tmp_path / "new.csv")
     assert np.array_equal(found[~gaps], values[~gaps])
     assert found.max() < classes
+    assert main(["impute", str(tmp_path / "run"), "--data", table, "--out", str(tmp_path / "new.npz")]) == 0
+    with np.load(tmp_path / "new.npz") as file:
+        assert np.array_equal(file["missing"], gaps)
+        assert np.array_equal(file["x"], found)
+        assert file["mean"].shape == (60, 6 if classes == 2 else 18)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +136,11 @@ def test_a_context_may_stand_before_the_gaps(tmp_path: Path, classes: int) -> No
         (["--data", "full.csv"], 2, "full.csv has no missing values: there is nothing to fill in"),
         (["--data", "nowhere.csv"], 1, "nowhere.csv cannot be read"),
         (["--data", "new.csv", "--samples", "0"], 2, "samples is 1 or more, not 0"),
+        (
+            ["--data", "new.csv", "--out", "../answers0/new.csv"],
+            2,
+            "--out would overwrite new.csv, and what was missing",
+        ),
         (["--data", "new.csv", "--out", "new.txt"], 2, "new.txt must end in .csv for a table or .npz for arrays"),
     ],
 )
@@ -153,12 +164,18 @@ def test_what_cannot_be_filled_in_is_said(
     assert sentence in capsys.readouterr().err
 
 
-def test_a_run_without_gaps_says_what_it_would_need(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    values = np.zeros((3, 12)).astype(int)
-    Path("new.csv").write_text("\n".join([",".join(map(str, row)) for row in values]) + "\n" + "," * 11 + "1\n")
-    for command in ("impute", "evaluate", "encode"):
-        assert main([command, "run", "--data", "new.csv"]) == 1
-        assert (
-            "row 4, column 1 (counted from 1) is missing, but the model has learned from data in which no value was: "
-            "fill it in, or learn from a table in which some are" in capsys.readouterr().err
+def test_samples_tell_how_far_to_trust_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = str(save(folder / "new.csv", *answers(1)))
+    for seed in ("1", "2"):
+        assert main(["impute", str(folder / "run"), "--data", table, "--samples", "10", "--draw", "--seed", seed]) == 0
+        assert re.search(
+            r"imputed-new-seed\d\.csv; effective sample size \d\.\d of 10, at least", capsys.readouterr().out
         )
+    assert len(list((folder / "run").glob("imputed-new-seed*.csv"))) == 2
+
+
+def test_a_run_of_complete_rows_takes_gaps(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("new.csv").write_text("0,1,0,1,0,1,0,1,0,1,0,1\n" + "," * 11 + "1\n")
+    for command in ("impute", "evaluate", "encode"):
+        assert main([command, "run", "--data", "new.csv"]) == 0
+    assert len(Path("run/imputed-new.csv").read_text().splitlines()) == 3

@@ -69,7 +69,6 @@ def test_what_is_missing_is_nan():
         data = IndexedDataset(rows_of([0, 1], [1, 1], [1, 0]), classes=classes, missing=missing)
         found = data.batch(torch.tensor([2, 0])).x
         assert torch.equal(found.isnan(), missing[[2, 0]].repeat_interleave(width, 1))
-        assert data.missing_values == 2
     assert torch.allclose(found[0], torch.tensor([nan, nan, nan, 1, 0, 0]), equal_nan=True)
 
 

@@ -52,6 +52,8 @@ def test_tables_of_many_shapes_of_text(tmp_path, text):
         "0;;2\nNA;0;255\n",
         "a,b,c\n0,NA,2\nn/a,0,255\n",
         "0,nan,2\nNaN,0,255\n",
+        "0,-nan,2\n+NaN,0,255\n",
+        "0,-nan,2\n,0,255\n",
         '"0","","2"\n"?","0","255"\n',
         "0, - ,2\n.,0.0,255\n",
         "0,None,2\nNULL,0,255",

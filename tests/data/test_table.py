@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -303,15 +302,20 @@ def test_a_part_without_gaps_has_none(tmp_path):
     np.save(tmp_path / "train.npy", with_gaps(20, (3, 0)))
     np.save(tmp_path / "test.npy", spelled(20, columns=12))
     splits = table_splits(tmp_path / "train.npy", TableOptions(test_file=tmp_path / "test.npy"))
-    assert splits.test.missing_values == 0
     assert splits.test.missing is None
     assert splits.row_shape.missing
+    assert splits.notes == ()
+    np.save(tmp_path / "valid.npy", with_gaps(20, (3, 0)))
+    options = TableOptions(valid_file=tmp_path / "valid.npy", test_file=tmp_path / "test.npy")
+    splits = table_splits(tmp_path / "test.npy", options)
+    assert not splits.row_shape.missing
+    assert "values are missing in rows to validate or test with, but in none to learn from" in splits.notes[0]
 
 
 def test_what_nothing_is_known_of_is_refused(tmp_path):
     for name, values, sentence in (
         ("row", with_gaps(20, (3, slice(None))), r"row 4 \(counted from 1\) has no value at all: leave it out"),
-        ("column", with_gaps(20, (slice(None), 3)), r"column 4 \(counted from 1\) has no value at all: leave it out$"),
+        ("column", with_gaps(20, (slice(None), 3)), r"column 4 \(counted from 1\) has no value in the rows to .* out$"),
         ("last", with_gaps(20, (slice(None), 11)), "column 12 .*: leave it out, or the delimiter at the end of each"),
     ):
         np.save(tmp_path / f"{name}.npy", values)
@@ -319,14 +323,26 @@ def test_what_nothing_is_known_of_is_refused(tmp_path):
             load(str(tmp_path / f"{name}.npy"))
 
 
-def test_another_table_has_gaps_only_where_the_first_one_had_some(tmp_path):
-    np.save(tmp_path / "new.npy", with_gaps(20, (3, 0)))
-    shape = RowShape(12, 0, 2, None)
-    with pytest.raises(DataError, match=r"row 4, column 1 \(counted from 1\) is missing, but the model has learned"):
-        read_table(tmp_path / "new.npy", shape)
-    assert read_table(tmp_path / "new.npy", replace(shape, missing=True)).missing_values == 1
-    half = replace(shape, observed_columns=6, context_columns=6, missing=True)
-    with pytest.raises(UsageError, match=r"row 4, column 1 \(counted from 1\) is missing, but the first 6 columns are"):
+def test_a_column_without_a_value_to_learn_from_is_refused(tmp_path):
+    tested = table_splits(Path(saved(tmp_path / "t.npy", spelled(100, columns=12))), TableOptions()).row_numbers("test")
+    values = with_gaps(100, (slice(None), 3))
+    values[tested, 3] = 1
+    np.save(tmp_path / "t.npy", values)
+    with pytest.raises(DataError, match=r"column 4 \(counted from 1\) has no value in the rows to learn from"):
+        load(str(tmp_path / "t.npy"))
+
+
+def test_no_value_of_a_context_is_missing(tmp_path):
+    half = RowShape(6, 6, 2, None)
+    np.save(tmp_path / "new.npy", with_gaps(100, (37, 2)))
+    sentence = r"new\.npy: row 38, column 3 \(counted from 1\) is missing, but the first 6 columns are the context"
+    with pytest.raises(DataError, match=sentence):
         read_table(tmp_path / "new.npy", half)
+    with pytest.raises(DataError, match=sentence):
+        load(str(tmp_path / "new.npy")).split_context(6)
+    np.save(tmp_path / "full.npy", spelled(100, columns=12))
+    apart = table_splits(tmp_path / "full.npy", TableOptions(test_file=tmp_path / "new.npy"))
+    with pytest.raises(DataError, match=r"the test table of full\.npy: row 38, column 3"):
+        apart.split_context(6)
     np.save(tmp_path / "other.npy", with_gaps(20, (3, 6)))
     assert read_table(tmp_path / "other.npy", half).batch(torch.tensor([3])).x[0, 0].isnan()

@@ -8,11 +8,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from jsa import Batch, LatentVariableModel, Posterior, TensorRows, impute
-from jsa.errors import UsageError
+from jsa import (
+    Batch,
+    LatentVariableModel,
+    Posterior,
+    TensorRows,
+    exact_likelihood,
+    impute,
+    row_likelihoods,
+)
+from jsa.errors import NumericalError, UsageError
 from missing_rows import GAPS, probabilities_of_completions, with_gaps
 from significance import assert_frequencies, assert_mean
-from small_models import Example, RowsInMemory, repeated
+from small_models import Example, RowsInMemory, one_layer, repeated
 
 
 @pytest.fixture(params=GAPS)
@@ -28,19 +36,19 @@ def expected(example: Example) -> Tensor:
 
 def estimates(example: Example, samples: int, seeds: int) -> Tensor:
     rows = RowsInMemory(example.batch)
-    return torch.stack([impute(example.model, rows, samples, seed=seed) for seed in range(seeds)])
+    return torch.stack([impute(example.model, rows, samples, seed=seed).x for seed in range(seeds)])
 
 
 def test_with_enough_samples_it_is_exact(example: Example) -> None:
     assert example.model.latent.states <= 100
-    found = impute(example.model, RowsInMemory(example.batch), 100)
+    found = impute(example.model, RowsInMemory(example.batch), 100).x
     assert torch.allclose(found, expected(example), atol=1e-12, rtol=0)
 
 
 def test_it_is_exact_in_small_parts(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jsa.evaluation.imputation.states_at_once", lambda batch: 3)
     monkeypatch.setattr("jsa.evaluation.imputation.states_in_chunk", lambda rows: 1)
-    found = impute(example.model, RowsInMemory(example.batch), 100)
+    found = impute(example.model, RowsInMemory(example.batch), 100).x
     assert torch.allclose(found, expected(example), atol=1e-12, rtol=0)
 
 
@@ -102,13 +110,16 @@ def test_without_weights_it_would_be_wrong(example: Example) -> None:
 def test_what_is_there_stays(example: Example) -> None:
     there = ~example.batch.x.isnan()
     for draw in (False, True):
-        found = impute(example.model, RowsInMemory(example.batch), draw=draw)
+        found = impute(example.model, RowsInMemory(example.batch), draw=draw).x
         assert torch.equal(found[there], example.batch.x[there])
 
 
-def test_draws_have_the_law_of_whole_rows(example: Example) -> None:
-    many = 5_000
-    found = impute(example.model, RowsInMemory(repeated(example.batch, many)), draw=True, seed=3)
+@pytest.mark.parametrize("exact", [True, False])
+def test_draws_have_the_law_of_whole_rows(example: Example, exact: bool) -> None:
+    # The bias of importance sampling is below the error of so few draws.
+    many, samples = (5_000, 100) if exact else (400, 1_000)
+    model = example.model if exact else TooManyStates(example.model)
+    found = impute(model, RowsInMemory(repeated(example.batch, many)), samples, draw=True, seed=3).x
     for row in range(len(example.batch)):
         complete, probabilities = probabilities_of_completions(example, row)
         drawn = found[row :: len(example.batch)]
@@ -131,18 +142,34 @@ def test_drawing_each_value_by_itself_would_be_wrong() -> None:
 def test_it_is_repeatable_and_leaves_random_numbers_alone(example: Example) -> None:
     rows = RowsInMemory(example.batch)
     before = torch.get_rng_state()
-    first, again, other = (impute(example.model, rows, draw=True, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (impute(example.model, rows, draw=True, seed=seed).x for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, again)
-    several = [impute(example.model, rows, draw=True, seed=seed) for seed in range(12)]
+    several = [impute(example.model, rows, draw=True, seed=seed).x for seed in range(12)]
     assert any(not torch.equal(one, other) for one in several)
+
+
+def test_the_effective_sample_size_tells_how_far_to_trust(example: Example) -> None:
+    rows = RowsInMemory(example.batch)
+    assert bool(impute(example.model, rows).effective_sample_size.isinf().all())
+    sampled = impute(TooManyStates(example.model), rows, 2_000).effective_sample_size
+    gaps = example.batch.x.isnan().any(-1)
+    assert bool(sampled[~gaps].isinf().all())
+    expected = row_likelihoods(TooManyStates(example.model), rows, 2_000).effective_sample_size
+    assert torch.allclose(sampled[gaps], expected[gaps], rtol=1e-9)
+
+
+def test_more_states_than_can_be_summed_over_are_sampled(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jsa.evaluation.imputation.ENUMERATION_LIMIT", example.model.latent.states - 1)
+    found = impute(example.model, RowsInMemory(example.batch))
+    assert bool(found.effective_sample_size.isfinite().any())
 
 
 def test_known_latents_are_kept_to() -> None:
     example = with_gaps("one-layer")
     known = torch.full((3, 3), torch.nan, dtype=torch.float64)
     known[0] = torch.tensor([1.0, 0.0, 1.0])
-    found = impute(example.model, TensorRows(example.batch.x, known=known))
+    found = impute(example.model, TensorRows(example.batch.x, known=known)).x
     mean = example.model.observation(known[0]).mean
     assert torch.allclose(found[0, [0, 3]], mean[[0, 3]], atol=1e-12, rtol=0)
 
@@ -174,5 +201,11 @@ def test_what_cannot_be_filled_in_is_said() -> None:
         impute(NotGenerative(example.model), example.batch.x)
     with pytest.raises(UsageError, match="samples is 1 or more, not 0"):
         impute(example.model, example.batch.x, 0)
+    with pytest.raises(UsageError, match=r"only rows that are vectors are filled in, not such of shape \(2, 4\)"):
+        impute(example.model, torch.zeros(3, 2, 4))
+    with pytest.raises(NumericalError, match=r"log_joint is nan at row 0, of which values are missing .*missing=True"):
+        impute(one_layer().model, example.batch.x)
+    with pytest.raises(NumericalError, match=r"log_joint is nan at row 0, of which values are missing .*missing=True"):
+        exact_likelihood(one_layer().model, example.batch.x)
     with pytest.raises(UsageError, match="no rows"):
         impute(example.model, replace(example.batch, x=example.batch.x[:0], index=example.batch.index[:0]).x)

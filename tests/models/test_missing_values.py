@@ -9,8 +9,19 @@ import torch
 from torch import Tensor
 
 from conformance.comparison import CASES, compare
-from jsa import Batch, BeliefNetwork, Bernoulli, Categorical, Gaussian, LatentSpace, Layer, check_model
-from jsa.errors import NumericalError
+from jsa import (
+    Batch,
+    BeliefNetwork,
+    Bernoulli,
+    Categorical,
+    Factorised,
+    Gaussian,
+    LatentSpace,
+    Layer,
+    StructuredPrediction,
+    check_model,
+)
+from jsa.errors import NumericalError, UsageError
 from jsa.estimators import ESTIMATORS, ReweightedWakeSleep
 from jsa.estimators.build import build_estimator
 from missing_rows import GAPS, completions, with_gaps
@@ -47,13 +58,16 @@ def test_gradients_are_those_of_the_values_that_are_there(example: Example) -> N
 
 def test_a_zero_in_the_place_of_what_is_missing_is_another_row(example: Example) -> None:
     """The twin that fills gaps with zeros: both p and q tell them from zeros."""
-    filled = replace(example.batch, x=example.batch.x.nan_to_num(0))
-    right, wrong = (enumerated(example.model, batch) for batch in (example.batch, filled))
+    x = example.batch.x.nan_to_num(0)
+    if example.model.observed.kind == "categorical":
+        # The first class in the place of each gap.
+        x.view(len(x), -1, example.model.observed.classes)[..., 0] += (example.batch.x.isnan().view(len(x), -1, 4)).all(
+            -1
+        )
+    right, wrong = (enumerated(example.model, batch) for batch in (example.batch, replace(example.batch, x=x)))
     gaps = example.batch.x.isnan().any(-1)
-    if example.model.observed.kind == "bernoulli":
-        assert bool(((right.log_joint - wrong.log_joint).abs().amax(0)[gaps] > 1e-2).all())
-        assert bool(((right.log_inference - wrong.log_inference).abs().amax(0)[gaps] > 1e-2).all())
-    assert torch.equal(right.log_joint[:, ~gaps], wrong.log_joint[:, ~gaps])
+    assert bool(((right.log_joint - wrong.log_joint).abs().amax(0)[gaps] > 1e-2).all())
+    assert bool(((right.log_inference - wrong.log_inference).abs().amax(0)[gaps] > 1e-2).all())
 
 
 def test_a_complete_row_is_as_without_gaps() -> None:
@@ -62,6 +76,40 @@ def test_a_complete_row_is_as_without_gaps() -> None:
     open_to_gaps.model.load_state_dict(shared, strict=False)
     one, other = (enumerated(some.model, some.batch).log_joint for some in (plain, open_to_gaps))
     assert torch.allclose(one, other, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("indicators", [True, False])
+def test_what_was_never_missing_is_a_zero_to_a_new_inference_network(indicators: bool) -> None:
+    # In a network that has learned, random weights of what it has not seen would speak.
+    latent = LatentSpace.of(Layer("bernoulli", 3))
+    for model in (
+        BeliefNetwork(Layer("bernoulli", 4), latent, (5,), missing=True, indicators=indicators),
+        StructuredPrediction(Layer("bernoulli", 4), 2, latent, (5,), missing=True, indicators=indicators),
+    ):
+        x, context = torch.tensor([[1.0, torch.nan, 0.0, 1.0], [torch.nan, 1.0, 1.0, 1.0]]), torch.ones(2, 2)
+        gaps, zeros = (model.posterior(Batch(values, torch.arange(2), context)) for values in (x, x.nan_to_num(0)))
+        assert torch.equal(gaps.first.logits, zeros.first.logits)
+
+
+def test_without_indicators_the_network_is_that_of_complete_rows() -> None:
+    latent = LatentSpace.of(Layer("bernoulli", 3))
+    torch.manual_seed(0)
+    plain = BeliefNetwork(Layer("bernoulli", 4), latent, (5,))
+    torch.manual_seed(0)
+    open_to_gaps = BeliefNetwork(Layer("bernoulli", 4), latent, (5,), missing=True, indicators=False)
+    for name, value in plain.state_dict().items():
+        assert torch.equal(open_to_gaps.state_dict()[name], value)
+
+
+class OfSomebodyElse(Bernoulli):
+    """A distribution that was written before there were gaps."""
+
+    leaving_out = Factorised.leaving_out
+
+
+def test_a_distribution_that_cannot_leave_out_says_so() -> None:
+    with pytest.raises(UsageError, match="OfSomebodyElse does not say how to leave out what is missing: write its"):
+        OfSomebodyElse(torch.zeros(2)).leaving_out(torch.tensor([True, False]))
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol, final, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float32, Int64, UInt8
 from torch import Tensor
 
 from jsa.data.shape import check_classes, encoded_width
-from jsa.errors import UsageError
+from jsa.data.values import place
+from jsa.errors import DataError, UsageError
 from jsa.types import Batch
 
 
@@ -50,8 +52,8 @@ class Dataset(Protocol):
         """The width of `Batch.context`; 0 without context."""
 
     @property
-    def missing_values(self) -> int:
-        """How many of the observed values are missing, NaN in `Batch.x`."""
+    def missing(self) -> Bool[Tensor, "rows observed"] | None:
+        """Where an observed value is missing, NaN in `Batch.x`; None where nothing is."""
 
     def __len__(self) -> int: ...
 
@@ -136,11 +138,6 @@ class IndexedDataset:
         """The width of `Batch.context`; 0 without context."""
         return encoded_width(self.context_columns, self.classes)
 
-    @property
-    def missing_values(self) -> int:
-        """How many of the observed values are missing."""
-        return 0 if self.missing is None else int(self.missing.sum())
-
     def __len__(self) -> int:
         return self.rows.shape[0]
 
@@ -164,26 +161,38 @@ class IndexedDataset:
         model then completes the lower half.
         """
         check_context_columns(columns, self.observed_columns, self.context_columns)
-        missing = None
-        if self.missing is not None:
-            given, missing = self.missing[:, :columns], self.missing[:, columns:].contiguous()
-            if bool(given.any()):
-                row, column = given.nonzero()[0].tolist()
-                raise UsageError(
-                    f"row {row + 1}, column {column + 1} (counted from 1) is missing, but the first {columns} columns "
-                    "are the context of the others, of which nothing may be missing: fill it in, or choose a model "
-                    "that is not conditional"
-                )
+        refuse_gap_in_context(self, columns, "the data")
         return IndexedDataset(
             self.rows[:, columns:].contiguous(),
             classes=self.classes,
             context=self.rows[:, :columns].contiguous(),
             labels=self.labels,
-            missing=missing,
+            missing=None if self.missing is None else self.missing[:, columns:].contiguous(),
         )
 
     def start_epoch(self, epoch: int) -> None:
         """Nothing: these rows are the same in every epoch."""
+
+
+def refuse_gap_in_context(
+    rows: Dataset, columns: int, source: str, numbers: Int64[np.ndarray, " rows"] | None = None
+) -> None:
+    """Names the first value that is missing among the columns that the others are to be conditioned on.
+
+    Args:
+        rows: The rows.
+        columns: How many of the first columns are the context.
+        source: What the table is called.
+        numbers: The numbers, from 0, that the rows have in it; 0, 1, ... where not given.
+    """
+    if rows.missing is None or not bool((given := rows.missing[:, :columns]).any()):
+        return
+    row, column = given.nonzero()[0].tolist()
+    raise DataError(
+        f"{place(source, row if numbers is None else int(numbers[row]), column)} is missing, but the first {columns} "
+        "columns are the context of the others, of which nothing may be missing: fill it in, or choose a model that is "
+        "not conditional"
+    )
 
 
 def check_context_columns(columns: int, observed: int, context: int) -> None:

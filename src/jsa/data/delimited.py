@@ -22,7 +22,7 @@ from jsa.data.values import RULE, Values, as_values
 from jsa.errors import DataError, shortened
 
 _DELIMITERS = ",;\t"
-_MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null", "nan"}
+_MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null", "nan", "-nan"}
 """How programs write a missing value, in small letters."""
 
 _NO_HEADER = "a first line is taken for a header where none of its cells is a number"
@@ -208,7 +208,7 @@ def _refuse_blank_lines(path: Path) -> None:
 
 
 def _is_missing(cell: str) -> bool:
-    return cell.strip().lower() in _MISSING
+    return cell.strip().lower().removeprefix("+") in _MISSING
 
 
 def _is_number(cell: str) -> bool:

@@ -38,7 +38,7 @@ class DynamicBinarisation:
 
     classes = 2
     rows_change = True
-    missing_values = 0
+    missing = None
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ class RowShape:
         image_shape: Height and width of a row as a picture, context and observed columns together; None where a row is
             no picture.
         column_names: What all columns are called, context and observed, where the data has names.
-        missing: Whether observed values may be missing.
+        missing: Whether observed values are missing in the rows that are learned from.
 
     Example:
         >>> RowShape(observed_columns=4, context_columns=2, classes=3, image_shape=None).context_width

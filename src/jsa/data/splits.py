@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Int64
 
-from jsa.data.dataset import Dataset
+from jsa.data.dataset import Dataset, refuse_gap_in_context
 from jsa.data.shape import RowShape
 from jsa.errors import UsageError
 
@@ -61,7 +61,7 @@ class Splits:
     def row_shape(self) -> RowShape:
         """What the rows of all three are made of."""
         observed, context = self.train.observed_columns, self.train.context_columns
-        missing = any(rows.missing_values for rows in self.parts.values())
+        missing = self.train.missing is not None
         return RowShape(observed, context, self.classes, self.image_shape, self.column_names, missing)
 
     @property
@@ -86,7 +86,7 @@ class Splits:
 
     @property
     def _missing_share(self) -> str:
-        missing = sum(part.missing_values for part in self.parts.values())
+        missing = sum(int(part.missing.sum()) for part in self.parts.values() if part.missing is not None)
         values = sum(len(part) for part in self.parts.values()) * self.train.observed_columns
         return f"; {counted(missing, 'value')} missing ({missing / values:.1%})" if missing else ""
 
@@ -95,6 +95,9 @@ class Splits:
 
         With half of the columns of a picture this is structured prediction: the lower half, given the upper.
         """
+        for name, part in self.parts.items():
+            source = self.name if name in ("train", *self.taken) else f"the {name} table of {self.name}"
+            refuse_gap_in_context(part, columns, source, self.row_numbers(name))
         return replace(
             self,
             train=self.train.split_context(columns),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import torch
 from jaxtyping import Int64
 
 from jsa.data.arrays import read_npy, read_npz
-from jsa.data.dataset import IndexedDataset
+from jsa.data.dataset import IndexedDataset, refuse_gap_in_context
 from jsa.data.delimited import Header, read_csv, read_header
 from jsa.data.remarks import remarks
 from jsa.data.shape import RowShape, check_classes
 from jsa.data.splits import PARTS, Splits
 from jsa.data.streams import permutation
-from jsa.data.values import Values, as_values, refuse_classes_above, refuse_empty_columns, refuse_missing
+from jsa.data.values import Values, as_values, refuse_classes_above, refuse_empty_columns
 from jsa.errors import DataError, UsageError, shortened
 
 TEXT = (".csv", ".tsv")
@@ -70,25 +71,22 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
                 f"but {train.source} has {train.values.columns}: they must agree"
             )
         _refuse_other_names(part, train.header.names, f"in {train.source}")
-    refuse_empty_columns(train.values, train.source)
     classes = _classes(list(parts.values()), options.classes)
     taken = _take(train, set(PARTS) - set(parts), options)
-
-    def dataset(name: str) -> IndexedDataset:
-        return dataset_of(train.values.take(taken[name]) if name in taken else parts[name].values, classes)
-
+    values = {name: train.values.take(taken[name]) if name in taken else parts[name].values for name in PARTS}
+    refuse_empty_columns(values["train"], train.source)
     # Whoever says how many classes there are knows of them.
     odd = remarks({part.source: part.values for part in parts.values()}, classes) if options.classes is None else ()
     nameless = () if train.header.remark is None else (train.header.remark,)
     return Splits(
         name=path.name,
-        train=dataset("train"),
-        valid=dataset("valid"),
-        test=dataset("test"),
+        train=dataset_of(values["train"], classes),
+        valid=dataset_of(values["valid"], classes),
+        test=dataset_of(values["test"], classes),
         classes=classes,
         column_names=train.header.names,
         taken=taken,
-        notes=(*odd, *nameless),
+        notes=(*odd, *nameless, *_gaps_not_learned_from(values)),
     )
 
 
@@ -106,10 +104,11 @@ def read_table(path: Path, shape: RowShape) -> IndexedDataset:
             f"{table.source} must have as many columns as the data of the run: {shape.columns}, not {found}"
         )
     _refuse_other_names(table, shape.column_names, "in the data of the run")
-    if not shape.missing:
-        refuse_missing(table.values, table.source)
     rows = dataset_of(table.values, _classes([table], shape.classes))
-    return rows.split_context(shape.context_columns) if shape.context_columns else rows
+    if not shape.context_columns:
+        return rows
+    refuse_gap_in_context(rows, shape.context_columns, table.source)
+    return rows.split_context(shape.context_columns)
 
 
 def _read_parts(path: Path) -> dict[str, Table]:
@@ -143,6 +142,15 @@ def _read_single(path: Path) -> Table:
     if suffix == ".npy":
         return _checked(read_npy(path), str(path))
     return _single_array(read_npz(path), path)
+
+
+def _gaps_not_learned_from(values: Mapping[str, Values]) -> tuple[str, ...]:
+    if values["train"].missing is not None or all(found.missing is None for found in values.values()):
+        return ()
+    return (
+        "values are missing in rows to validate or test with, but in none to learn from: the inference model takes "
+        "them for zeros, so look at the effective sample size",
+    )
 
 
 def _single_array(arrays: dict[str, np.ndarray], path: Path) -> Table:

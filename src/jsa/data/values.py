@@ -86,22 +86,15 @@ def refuse_classes_above(values: Values, classes: int, source: str) -> None:
         )
 
 
-def refuse_missing(values: Values, source: str) -> None:
-    """Names the first value that is missing where a model has learned from data without such."""
-    if values.missing is not None:
-        row, column = np.argwhere(values.missing)[0].tolist()
-        raise DataError(
-            f"{place(source, row, column)} is missing, but the model has learned from data in which no value was: fill "
-            "it in, or learn from a table in which some are"
-        )
-
-
-def refuse_empty_columns(values: Values, source: str) -> None:
-    """Names the first column of which nothing is known, so that nothing can be learned of it."""
-    if values.missing is not None and (empty := values.missing.all(axis=0)).any():
+def refuse_empty_columns(learned: Values, source: str) -> None:
+    """Names the first column without a value in the rows to learn from, so that nothing can be learned of it."""
+    if learned.missing is not None and (empty := learned.missing.all(axis=0)).any():
         column = int(empty.argmax()) + 1
-        at_the_end = ", or the delimiter at the end of each line" if column == values.columns else ""
-        raise DataError(f"{source}: column {column} (counted from 1) has no value at all: leave it out{at_the_end}")
+        at_the_end = ", or the delimiter at the end of each line" if column == learned.columns else ""
+        raise DataError(
+            f"{source}: column {column} (counted from 1) has no value in the rows to learn from: leave it "
+            f"out{at_the_end}"
+        )
 
 
 def place(source: str, row: int, column: int) -> str:

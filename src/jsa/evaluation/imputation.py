@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from jsa.errors import NumericalError, UsageError, check_at_least
@@ -13,8 +15,24 @@ from jsa.evaluation.chunks import device_of, in_chunks, states_in_chunk
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.likelihood import Progress, evaluating
 from jsa.evaluation.rows import Rows, as_rows
-from jsa.model import Generative, LatentVariableModel, evaluate, log_joint_of_all, states_at_once
+from jsa.latent import ENUMERATION_LIMIT
+from jsa.model import Generative, LatentVariableModel, evaluate, log_joint_of_all, refuse_non_finite, states_at_once
 from jsa.types import Batch
+from jsa.weights import effective_sample_size
+
+
+@dataclass(frozen=True)
+class Imputed:
+    """Rows whose gaps are filled in.
+
+    Attributes:
+        x: The rows.
+        effective_sample_size: How many exact posterior samples the importance samples of each row are worth; infinite
+            where all states were summed over, and for a row without gaps.
+    """
+
+    x: Float[Tensor, "rows width"]
+    effective_sample_size: Float64[Tensor, " rows"]
 
 
 def impute(
@@ -26,21 +44,20 @@ def impute(
     seed: int = 0,
     device: torch.device | None = None,
     progress: Progress | None = None,
-) -> Float[Tensor, "rows width"]:
+) -> Imputed:
     r"""The rows with what is missing, NaN, filled in from p(x_missing | x_observed).
 
     .. math:: p(x_{missing} | x_{observed}) = \sum_h p(x_{missing} | h) \, p(h | x_{observed})
 
-    The states h come from q(h | x), with importance weights; where there are not more states than samples, all of them
-    are taken and the result is exact.
+    The states h come from q(h | x), with importance weights, whose effective sample size tells how far to trust the
+    result; where there are not more states than samples, all of them are summed over and it is exact.
 
     Args:
         model: The model; it can also be drawn from, as the models of this library can.
         rows: The data: a tensor, or anything that gives rows by their numbers.
         samples: Importance samples a row.
         draw: Whether to draw the missing values, all of a row together, so that they vary as the values that are there
-            do: for multiple imputation, once with each of several seeds. Otherwise they are expectations: the
-            probability of a 1, or of each class.
+            do. Otherwise they are expectations: the probability of a 1, or of each class.
         seed: The seed of the draws.
         device: Where to evaluate; the device of the model's parameters where not given.
         progress: Called with the number of rows done.
@@ -48,7 +65,7 @@ def impute(
     Example:
         >>> from jsa import BeliefNetwork, LatentSpace, Layer
         >>> model = BeliefNetwork(Layer("bernoulli", 3), LatentSpace.of(Layer("bernoulli", 2)), missing=True)
-        >>> impute(model, torch.tensor([[1.0, torch.nan, 0.0]])).isnan().any()
+        >>> impute(model, torch.tensor([[1.0, torch.nan, 0.0]])).x.isnan().any()
         tensor(False)
     """
     check_at_least(1, samples=samples)
@@ -60,49 +77,66 @@ def impute(
     rows = as_rows(rows)
     device = device or device_of(model)
     devices = [device] if device.type != "cpu" else []
-    filled = []
+    filled, sizes = [], []
     with evaluating(model), torch.random.fork_rng(devices):
         torch.manual_seed(seed)
-        states = int(min(samples, model.latent.states))
-        for batch in in_chunks(rows, max(1, states_in_chunk(rows) // states), device):
-            x = batch.x.clone()
-            gaps = x.isnan()
+        exact = model.latent.states <= min(samples, ENUMERATION_LIMIT)
+        every = model.latent.enumerate(device=device) if exact else None
+        at_once = states_in_chunk(rows)
+        for batch in in_chunks(rows, max(1, at_once // (samples if every is None else len(every))), device):
+            if batch.x.ndim != 2:
+                raise UsageError(
+                    f"only rows that are vectors are filled in, not such of shape {tuple(batch.x.shape[1:])}"
+                )
+            x, gaps = batch.x.clone(), batch.x.isnan()
+            size = torch.full((len(batch),), torch.inf, dtype=torch.float64, device=device)
             where = gaps.any(-1).nonzero().flatten()
             if len(where):
-                incomplete = batch.take(where)
-                h, weights = _posterior_states(model, incomplete, samples, seed)
-                values = _drawn(model, incomplete, h, weights) if draw else _expected(model, incomplete, h, weights)
+                some = batch.take(where)
+                h, log_weights = _sampled(model, some, samples, seed) if every is None else _all(model, some, every)
+                values = (_drawn if draw else _expected)(model, some, h, log_weights.softmax(0))
                 x[where] = values.to(x.dtype).where(gaps[where], x[where])
+                if every is None:
+                    size[where] = effective_sample_size(log_weights)
             filled.append(x)
+            sizes.append(size)
             if progress is not None:
                 progress(len(batch))
-    return torch.cat(filled)
+    return Imputed(torch.cat(filled), torch.cat(sizes))
 
 
-def _posterior_states(
+def _all(
+    model: LatentVariableModel, batch: Batch, every: Float[Tensor, "states width"]
+) -> tuple[Float[Tensor, "states batch width"], Float64[Tensor, "states batch"]]:
+    """Every state, with its log-probability given the values that are there, up to a constant of the row."""
+    states = every.to(batch.state_dtype)
+    parts = [log_joint_of_all(model, batch, part) for part in states.split(_states_at_once(batch))]
+    log_weights = torch.cat(parts)
+    refuse_non_finite(batch, log_weights, torch.zeros_like(log_weights), log_weights)
+    return states.unsqueeze(1).expand(-1, len(batch), -1), _weighed(batch, log_weights)
+
+
+def _sampled(
     model: LatentVariableModel, batch: Batch, samples: int, seed: int
-) -> tuple[Float[Tensor, "states batch width"], Float[Tensor, "states batch"]]:
-    """States of the rows, and weights that sum to one, which stand for p(h | x_observed)."""
-    if model.latent.states <= samples:
-        states = model.latent.enumerate(batch.state_dtype, batch.x.device)
-        log_weights = log_joint_of_all(model, batch, states)
-        h = states.unsqueeze(1).expand(-1, len(batch), -1)
-    else:
-        posterior = model.posterior(batch)
-        drawn = RowDraws(model, batch, posterior, seed).blocks(0, math.ceil(samples / BLOCK))
-        h, log_inference = (part[:samples] for part in drawn)
-        log_weights = evaluate(model, batch, posterior, h, log_inference).log_weights
-    weights = log_weights.double().softmax(0)
-    wrong = (~weights.isfinite()).any(0).nonzero()
-    if len(wrong):
-        raise NumericalError(f"no state of a positive probability was found for row {int(batch.index[wrong[0]])}")
-    return h, weights
+) -> tuple[Float[Tensor, "samples batch width"], Float64[Tensor, "samples batch"]]:
+    """Draws from q, with their importance weights."""
+    posterior = model.posterior(batch)
+    drawn = RowDraws(model, batch, posterior, seed).blocks(0, math.ceil(samples / BLOCK))
+    h, log_inference = (part[:samples] for part in drawn)
+    return h, _weighed(batch, evaluate(model, batch, posterior, h, log_inference).log_weights)
+
+
+def _weighed(batch: Batch, log_weights: Float[Tensor, "states batch"]) -> Float64[Tensor, "states batch"]:
+    nothing = (log_weights == -torch.inf).all(0).nonzero()
+    if len(nothing):
+        row = int(batch.index[nothing[0]])
+        raise NumericalError(f"none of the states of row {row} has a positive probability under the model")
+    return log_weights.double()
 
 
 def _expected(model: Generative, batch: Batch, h: Tensor, weights: Tensor) -> Float[Tensor, "batch width"]:
-    at_once = max(1, states_at_once(batch) // len(batch))
     total = torch.zeros_like(batch.x, dtype=batch.state_dtype)
-    for states, shares in zip(h.split(at_once), weights.split(at_once), strict=True):
+    for states, shares in _in_parts(batch, h, weights):
         mean = model.observation(states, batch.context).mean
         total += torch.einsum("sb,sbw->bw", shares.to(mean.dtype), mean)
     return total
@@ -111,3 +145,12 @@ def _expected(model: Generative, batch: Batch, h: Tensor, weights: Tensor) -> Fl
 def _drawn(model: Generative, batch: Batch, h: Tensor, weights: Tensor) -> Float[Tensor, "batch width"]:
     chosen = torch.multinomial(weights.t(), 1).flatten()
     return model.observation(h[chosen, torch.arange(len(batch), device=h.device)], batch.context).sample()
+
+
+def _in_parts(batch: Batch, h: Tensor, weights: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    size = _states_at_once(batch)
+    return zip(h.split(size), weights.split(size), strict=True)
+
+
+def _states_at_once(batch: Batch) -> int:
+    return max(1, states_at_once(batch) // len(batch))

@@ -16,7 +16,7 @@ from jsa.evaluation.chunks import device_of, in_chunks, states_in_chunk
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.evaluation.score import Likelihood as Likelihood
-from jsa.model import LatentVariableModel, evaluate, log_joint_of_all
+from jsa.model import LatentVariableModel, evaluate, log_joint_of_all, refuse_non_finite
 from jsa.modes import in_evaluation_mode
 from jsa.weights import effective_sample_size, log_mean_weight
 
@@ -145,10 +145,10 @@ def exact_row_likelihoods(
     with evaluating(model):
         states, at_once = model.latent.enumerate(device=device), states_in_chunk(rows)
         for batch in in_chunks(rows, max(1, at_once // len(states)), device):
-            parts = [
-                log_joint_of_all(model, batch, part.to(batch.state_dtype)).double() for part in states.split(at_once)
-            ]
-            values.append(torch.logsumexp(torch.cat(parts), 0))
+            parts = [log_joint_of_all(model, batch, part.to(batch.state_dtype)) for part in states.split(at_once)]
+            joint = torch.cat(parts).double()
+            refuse_non_finite(batch, joint, torch.zeros_like(joint), joint)
+            values.append(torch.logsumexp(joint, 0))
             if progress is not None:
                 progress(len(batch))
     log_likelihood = torch.cat(values)

@@ -34,7 +34,8 @@ class BeliefNetwork(LatentVariableModel):
         hidden: Widths of the deterministic layers of each inference conditional; the generative ones reverse them.
         prior: ``fixed`` for the fair coin, uniform class or standard normal; ``learned`` for free parameters.
         style: Activation and initialisation of the deterministic layers.
-        missing: Whether values of x may be missing, NaN. The inference network then also sees which ones are.
+        missing: Whether values of x may be missing, NaN.
+        indicators: Whether the inference network then also sees which ones are. To one that does not, they are zeros.
 
     Example:
         >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4), Layer("bernoulli", 3)))
@@ -56,21 +57,21 @@ class BeliefNetwork(LatentVariableModel):
         prior: Literal["fixed", "learned"] = "fixed",
         style: Style | None = None,
         missing: bool = False,
+        indicators: bool = True,
     ) -> None:
         super().__init__()
         if prior not in ("fixed", "learned"):
             raise UsageError(f"the prior is 'fixed' or 'learned', not {prior!r}")
         self.observed = observed
         self.latent = latent
-        self.observations = Observations(observed, missing)
+        self.observations = Observations(observed, missing, indicators)
         network = partial(Perceptron, style=style)
         upward = [observed, *latent.layers]
         pairs = list(pairwise(upward))
-        widths = [self.observations.width, *(layer.width for layer in latent.layers)]
-        self.inference = nn.ModuleList(
-            Conditional(above, network(width, hidden, above.parameters))
-            for width, above in zip(widths, latent.layers, strict=False)
-        )
+        seen = [self.observations.width, *(layer.width for layer in latent.layers[:-1])]
+        upwards = [network(width, hidden, above.parameters) for width, above in zip(seen, latent.layers, strict=True)]
+        self.observations.start_neutral(upwards[0])
+        self.inference = nn.ModuleList(map(Conditional, latent.layers, upwards))
         self.generative = nn.ModuleList(
             Conditional(
                 below,

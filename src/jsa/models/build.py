@@ -10,14 +10,21 @@ from jsa.models.structured_prediction import StructuredPrediction
 
 
 def build_model(
-    config: NetworkConfig, observed: Layer, context: int = 0, *, missing: bool = False
+    config: NetworkConfig, observed: Layer, context: int = 0, *, indicators: bool = False
 ) -> BeliefNetwork | StructuredPrediction:
     """The model of this configuration for observations of this make, of which values may be missing.
 
-    >>> from jsa.models.configuration import preset
-    >>> model = build_model(preset("two-layers"), Layer("bernoulli", 784))
-    >>> model.latent.width
-    400
+    Args:
+        config: The networks.
+        observed: What an observation is made of.
+        context: The width of the context, 0 for none.
+        indicators: Whether the inference network sees which values are missing.
+
+    Example:
+        >>> from jsa.models.configuration import preset
+        >>> model = build_model(preset("two-layers"), Layer("bernoulli", 784))
+        >>> model.latent.width
+        400
     """
     latent = LatentSpace(
         tuple(Layer(config.latent_kind, variables, config.latent_classes) for variables in config.latents)
@@ -25,5 +32,9 @@ def build_model(
     if config.conditional != (context > 0):
         raise UsageError("a conditional model needs data with a context, and the other models need data without one")
     if config.conditional:
-        return StructuredPrediction(observed, context, latent, config.hidden, style=config, missing=missing)
-    return BeliefNetwork(observed, latent, config.hidden, prior=config.prior, style=config, missing=missing)
+        return StructuredPrediction(
+            observed, context, latent, config.hidden, style=config, missing=True, indicators=indicators
+        )
+    return BeliefNetwork(
+        observed, latent, config.hidden, prior=config.prior, style=config, missing=True, indicators=indicators
+    )

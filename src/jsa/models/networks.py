@@ -55,11 +55,16 @@ class Perceptron(nn.Module):
             if style.initial_bias is not None:
                 nn.init.constant_(linear.bias, style.initial_bias)
 
-    def of_context(self, context: Float[Tensor, "batch context"]) -> Float[Tensor, "batch hidden"]:
-        """The part of the first product that the context alone determines, with the bias."""
+    @property
+    def first(self) -> nn.Linear:
+        """The first linear layer."""
         first = self.layers[0]
         assert isinstance(first, nn.Linear)
-        return F.linear(context, first.weight[:, self.inputs :], first.bias)
+        return first
+
+    def of_context(self, context: Float[Tensor, "batch context"]) -> Float[Tensor, "batch hidden"]:
+        """The part of the first product that the context alone determines, with the bias."""
+        return F.linear(context, self.first.weight[:, self.inputs :], self.first.bias)
 
     def forward(
         self, main: Float[Tensor, "*samples inputs"], of_context: Float[Tensor, "batch hidden"] | None = None

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from jsa.distributions import Factorised
 from jsa.latent import Layer
+from jsa.models.networks import Perceptron
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,10 @@ class Observations:
     Attributes:
         layer: What an observation is made of.
         missing: Whether values may be missing.
+        indicators: Whether the inference network then also sees which ones are. To one that does not, they are zeros.
 
     Example:
-        >>> answers = Observations(Layer("bernoulli", 3), missing=True)
+        >>> answers = Observations(Layer("bernoulli", 3), missing=True, indicators=True)
         >>> x = torch.tensor([[1.0, torch.nan, 0.0]])
         >>> answers.seen(x)
         tensor([[1., 0., 0., 0., 1., 0.]])
@@ -37,11 +39,20 @@ class Observations:
 
     layer: Layer
     missing: bool
+    indicators: bool
 
     @property
     def width(self) -> int:
         """The width of what the inference network sees."""
-        return 2 * self.layer.width if self._has_indicators else self.layer.width
+        return 2 * self.layer.width if self._are_added else self.layer.width
+
+    def start_neutral(self, network: Perceptron) -> None:
+        """Makes a new inference network say of a gap what it says of a zero, until it has learned better.
+
+        So a variable of which no value is missing while it learns does not come with random weights when one is.
+        """
+        if self._are_added:
+            torch.nn.init.zeros_(network.first.weight[:, self.layer.width : self.width])
 
     def seen(self, x: Float[Tensor, "batch width"]) -> Float[Tensor, "batch seen"]:
         """What the inference network sees: 0 for what is missing, and beside it, which values are.
@@ -52,15 +63,16 @@ class Observations:
             return x
         missing = x.isnan()
         there = x.masked_fill(missing, 0)
-        return torch.cat([there, missing.to(x.dtype)], dim=-1) if self._has_indicators else there
+        return torch.cat([there, missing.to(x.dtype)], dim=-1) if self._are_added else there
 
     def log_prob(self, distribution: Factorised, x: Float[Tensor, "batch width"]) -> Float[Tensor, "*samples batch"]:
         """The log-probability of the values that are there."""
-        if not self.missing:
+        missing = x.isnan() if self.missing else None
+        # Leaving nothing out would be a copy of all logits.
+        if missing is None or not bool(missing.any()):
             return distribution.log_prob(x)
-        missing = x.isnan()
         return distribution.leaving_out(missing).log_prob(x.masked_fill(missing, 0))
 
     @property
-    def _has_indicators(self) -> bool:
-        return self.missing and self.layer.kind != "categorical"
+    def _are_added(self) -> bool:
+        return self.missing and self.indicators and self.layer.kind != "categorical"

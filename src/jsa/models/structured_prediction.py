@@ -29,8 +29,8 @@ class StructuredPrediction(LatentVariableModel):
         latent: One stochastic layer.
         hidden: Widths of the deterministic layers of each of the three networks.
         style: Activation and initialisation of the deterministic layers.
-        missing: Whether values of x may be missing, NaN, though none of the context. The inference network then also
-            sees which ones are.
+        missing: Whether values of x may be missing, NaN, though none of the context.
+        indicators: Whether the inference network then also sees which ones are. To one that does not, they are zeros.
 
     Example:
         >>> model = StructuredPrediction(Layer("bernoulli", 6), 4, LatentSpace.of(Layer("bernoulli", 3)), hidden=(8,))
@@ -51,6 +51,7 @@ class StructuredPrediction(LatentVariableModel):
         *,
         style: Style | None = None,
         missing: bool = False,
+        indicators: bool = True,
     ) -> None:
         super().__init__()
         if len(latent.layers) != 1:
@@ -58,11 +59,12 @@ class StructuredPrediction(LatentVariableModel):
         network = partial(Perceptron, style=style)
         self.observed = observed
         self.latent = latent
-        self.observations = Observations(observed, missing)
+        self.observations = Observations(observed, missing, indicators)
         layer = latent.layers[0]
         backward = tuple(reversed(hidden))
         seen = self.observations.width
         self.inference = Conditional(layer, network(seen, hidden, layer.parameters, context=context))
+        self.observations.start_neutral(self.inference.network)
         self.generative = Conditional(observed, network(layer.width, backward, observed.parameters, context=context))
         self.prior = Conditional(layer, network(context, hidden, layer.parameters))
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError, check_at_least
 from jsa.files import check_destination, write_arrays
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,26 +23,36 @@ class ImputeArguments(RunArguments):
     """The table, such as the one that was learned from; it has the columns of the run's data."""
     out: Path | None = None
     """A .csv table, or a .npz file with the table (x), where its values were missing (missing) and, without --draw, the
-    probability of each value (mean); imputed-FILE.csv in the run folder where not given."""
+    probabilities (mean) of the observed columns. Where not given: imputed-FILE.csv in the run folder, with the seed if
+    values are drawn."""
     draw: bool = False
-    """Draw the values instead of taking the most probable ones, so that the table varies as complete ones do: for
-    multiple imputation, once with each of several seeds."""
+    """Draw the values instead of taking the most probable ones, so that the table varies as complete ones do."""
     samples: int = 1000
-    """Importance samples a row."""
+    """Importance samples a row; where there are not more latent states than that, all are summed over."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(1, samples=self.samples)
+        if self.out is not None:
+            check_destination(self.out, "--out", csv="a table", npz="arrays")
+            if self.out.resolve() == self.data.resolve():
+                raise UsageError(
+                    f"--out would overwrite {self.data}, and what was missing with it: choose another file"
+                )
+
+    @property
+    def destination(self) -> Path:
+        """Where the table goes."""
+        seed = f"-seed{self.seed}" if self.draw else ""
+        return self.out or self.run / f"imputed-{self.data.stem}{seed}.csv"
 
 
 def run(arguments: Sequence[str]) -> None:
     """Fills in as the arguments say."""
     parsed = parse(ImputeArguments, "impute", arguments)
-    out = parsed.out or parsed.run / f"imputed-{parsed.data.stem}.csv"
-    if parsed.out is not None:
-        check_destination(parsed.out, "--out", csv="a table", npz="arrays")
+    out = parsed.destination
 
-    import numpy as np
+    import torch
 
     from jsa.data.labels import column_labels
     from jsa.data.splits import counted
@@ -52,12 +66,22 @@ def run(arguments: Sequence[str]) -> None:
     if rows.missing is None:
         raise UsageError(f"{parsed.data} has no missing values: there is nothing to fill in")
     with evaluation_progress(len(rows), "rows") as progress:
-        mean = impute(opened.model, rows, parsed.samples, draw=parsed.draw, seed=parsed.seed, progress=progress)
-    completed = most_probable(opened.model.observed, mean).numpy()
-    table = completed if rows.context is None else np.concatenate([rows.context.numpy(), completed], axis=1)
+        filled = impute(opened.model, rows, parsed.samples, draw=parsed.draw, seed=parsed.seed, progress=progress)
+    x, missing = most_probable(opened.model.observed, filled.x), rows.missing
+    if rows.context is not None:
+        x = torch.cat([rows.context, x], dim=1)
+        missing = torch.cat([torch.zeros_like(rows.context, dtype=torch.bool), missing], dim=1)
     if out.suffix == ".csv":
-        write_arrays(out, dict(zip(column_labels(opened.shape), table.T, strict=True)))
+        write_arrays(out, dict(zip(column_labels(opened.shape), x.t().numpy(), strict=True)))
     else:
-        write_arrays(out, {"x": table, "missing": rows.missing} | ({} if parsed.draw else {"mean": mean}))
-    incomplete = counted(int(rows.missing.any(-1).sum()), "row")
-    print(f"{counted(rows.missing_values, 'missing value')} of {incomplete} filled in: {out}")
+        write_arrays(out, {"x": x, "missing": missing} | ({} if parsed.draw else {"mean": filled.x}))
+    incomplete = missing.any(-1)
+    gaps = f"{counted(int(missing.sum()), 'missing value')} of {counted(int(incomplete.sum()), 'row')}"
+    print(f"{gaps} filled in: {out}{_trust(filled.effective_sample_size[incomplete], parsed.samples)}")
+
+
+def _trust(sizes: Tensor, samples: int) -> str:
+    """How far to trust estimates by samples; all states summed over leave no doubt."""
+    if not bool(sizes.isfinite().all()):
+        return " (exact)"
+    return f"; effective sample size {float(sizes.mean()):.1f} of {samples}, at least {float(sizes.min()):.1f}"
