@@ -48,7 +48,10 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     "Evaluation": (
         "jsa",
-        ("likelihood", "exact_likelihood", "row_likelihoods", "multi_sample_bounds", "impute"),
+        (
+            *("likelihood", "exact_likelihood", "annealed_likelihood", "row_likelihoods"),
+            *("multi_sample_bounds", "impute"),
+        ),
     ),
     "Noise of gradients": ("jsa.evaluation.gradient_variance", ("gradient_variance",)),
     "Chains": ("jsa.cache", ("ChainCache", "frozen_chains", "FrozenChains")),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jsa.distributions import Bernoulli, Categorical, Factorised, Gaussian
     from jsa.errors import JsaError
     from jsa.estimators import JSA, Enumeration, Estimator, PersistentEstimator, Stage
+    from jsa.evaluation.annealing import annealed_likelihood
     from jsa.evaluation.imputation import impute
     from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds, row_likelihoods
     from jsa.evaluation.model_check import check_model
@@ -52,6 +53,7 @@ _HOMES = {
     "Style": "jsa.models.configuration",
     "TensorRows": "jsa.evaluation.rows",
     "TorchPosterior": "jsa.posteriors",
+    "annealed_likelihood": "jsa.evaluation.annealing",
     "check_model": "jsa.evaluation.model_check",
     "exact_likelihood": "jsa.evaluation.likelihood",
     "impute": "jsa.evaluation.imputation",
@@ -87,6 +89,7 @@ __all__ = [
     "Style",
     "TensorRows",
     "TorchPosterior",
+    "annealed_likelihood",
     "check_model",
     "exact_likelihood",
     "impute",

@@ -113,3 +113,14 @@ def test_the_nll_of_the_first_rows_by_samples(run: Path) -> None:
     assert found["nll"] == pytest.approx(exact["nll"], abs=0.2)
     assert (found["effective_sample_size"] <= 5000).all()
     assert np.isinf(exact["effective_sample_size"]).all()
+
+
+def test_annealing_comes_close_with_few_samples(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exact = nll_of_rows("--exact", "--rows", "7")
+    found = nll_of_rows("--annealing-steps", "50", "--rows", "7", "--json", "figures.json")
+    assert "(Monte Carlo, 16 samples of 50 annealing steps)" in capsys.readouterr().out
+    assert json.loads(Path("figures.json").read_text())["annealing_steps"] == 50
+    assert found["nll"] == pytest.approx(exact["nll"], abs=0.3)
+    assert (found["effective_sample_size"] <= 16).all()
+    assert main(["evaluate", "run", "--exact", "--annealing-steps", "50"]) == 2
+    assert "--exact sums over all states and anneals nothing: leave out --annealing-steps" in capsys.readouterr().err

@@ -21,11 +21,13 @@ class RowLikelihoods:
         effective_sample_size: How many exact posterior samples the importance samples of each row are worth; infinite
             where the likelihood is exact.
         samples: The number of importance samples a row, 0 where the likelihood is exact.
+        annealing_steps: The temperatures between q and the posterior, 0 where nothing was annealed.
     """
 
     nll: Float64[Tensor, " rows"]
     effective_sample_size: Float64[Tensor, " rows"]
     samples: int
+    annealing_steps: int = 0
 
     def __post_init__(self) -> None:
         wrong = (~self.nll.isfinite()).nonzero()
@@ -54,4 +56,5 @@ class RowLikelihoods:
             lowest_effective_sample_size=float(self.effective_sample_size.min()),
             samples=samples,
             rows=rows,
+            annealing_steps=self.annealing_steps,
         )

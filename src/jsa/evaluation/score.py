@@ -24,6 +24,7 @@ class Likelihood:
         lowest_effective_sample_size: The same for the worst row.
         samples: The number of importance samples a row, 0 where the likelihood is exact.
         rows: The number of rows.
+        annealing_steps: The temperatures between q and the posterior, 0 where nothing was annealed.
     """
 
     nll: float
@@ -34,6 +35,7 @@ class Likelihood:
     lowest_effective_sample_size: float
     samples: int
     rows: int
+    annealing_steps: int = 0
 
     def __str__(self) -> str:
         over_rows = f"+- {self.row_error:.3f} (over {self.rows} rows)" if self.rows > 1 else "(one row has no error)"
@@ -41,9 +43,10 @@ class Likelihood:
             return f"{self.nll:.3f} {over_rows}, exact"
         if self.samples == 1:
             return f"{self.nll:.3f} {over_rows} (one sample a row has no Monte Carlo error)"
+        annealed = f" of {self.annealing_steps} annealing steps" if self.annealing_steps else ""
         return (
             f"{self.nll:.3f} {over_rows} +- {self.monte_carlo_error:.3f} "
-            f"(Monte Carlo, {self.samples} samples); effective sample size {self.effective_sample_size:.1f}, "
+            f"(Monte Carlo, {self.samples} samples{annealed}); effective sample size {self.effective_sample_size:.1f}, "
             f"biased upward by about {self.upward_bias:.2f}"
         )
 
@@ -57,6 +60,10 @@ class Likelihood:
         return (
             f"{self.samples} samples are too few for this model to tell its NLL to 0.1 nat: the estimate is biased "
             f"upward by {self.upward_bias:.2f} or more (compare only figures with equal sample counts)"
+        ) + (
+            ""
+            if self.annealing_steps
+            else "; annealing may come closer, for some rows (jsa evaluate --annealing-steps)"
         )
 
 

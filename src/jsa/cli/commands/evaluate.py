@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from jsa.cli.arguments import RunArguments, parse, refuse_split_of_other_data
-from jsa.errors import check_at_least
+from jsa.errors import UsageError, check_at_least
 from jsa.files import check_destination, write_arrays, write_text
 
 
@@ -21,8 +21,11 @@ class EvaluateArguments(RunArguments):
     """Which rows of the run's data."""
     data: Path | None = None
     """Evaluate the rows of this table instead; it has the columns of the run's data."""
-    samples: int = 1000
-    """Importance samples a row."""
+    samples: int | None = None
+    """Importance samples a row; 1,000, or 16 if they are annealed, where not given."""
+    annealing_steps: int | None = None
+    """Anneal each sample from q to the posterior in so many steps, one evaluation each: closer to the NLL where q is
+    far from the posterior. Take some rows (--rows) and many times as many steps as there are latent variables."""
     exact: bool = False
     """Sum over all latent states instead; for small latent spaces."""
     bounds: tuple[int, ...] = ()
@@ -37,8 +40,15 @@ class EvaluateArguments(RunArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(1, samples=self.samples, rows=self.rows)
+        check_at_least(1, samples=self.samples, rows=self.rows, annealing_steps=self.annealing_steps)
+        if self.exact and self.annealing_steps is not None:
+            raise UsageError("--exact sums over all states and anneals nothing: leave out --annealing-steps")
         refuse_split_of_other_data(self.data, self.split)
+
+    @property
+    def samples_a_row(self) -> int:
+        """The samples of a row that were asked for, or usual ones."""
+        return self.samples or (1000 if self.annealing_steps is None else 16)
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -50,14 +60,17 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.out is not None:
         check_destination(parsed.out, "--out", npz="arrays", csv="a table")
 
+    samples = parsed.samples_a_row
+
     from jsa.data.table import read_table
+    from jsa.evaluation.annealing import annealed_row_likelihoods
     from jsa.evaluation.likelihood import check_bounds, exact_row_likelihoods, multi_sample_bounds, row_likelihoods
     from jsa.evaluation.rows import FirstRows
     from jsa.evaluation.score import figures_record
     from jsa.training.report import evaluation_progress
 
     if parsed.bounds:
-        check_bounds(parsed.bounds, parsed.samples)
+        check_bounds(parsed.bounds, samples)
     opened = parsed.open()
     dataset = opened.splits.parts[parsed.split] if parsed.data is None else read_table(parsed.data, opened.shape)
     kind, part = ("split", parsed.split) if parsed.data is None else ("data", str(parsed.data))
@@ -65,8 +78,12 @@ def run(arguments: Sequence[str]) -> None:
     with evaluation_progress(len(rows), part) as progress:
         if parsed.exact:
             by_row = exact_row_likelihoods(opened.model, rows, progress=progress)
+        elif parsed.annealing_steps is not None:
+            by_row = annealed_row_likelihoods(
+                opened.model, rows, samples, parsed.annealing_steps, seed=parsed.seed, progress=progress
+            )
         else:
-            by_row = row_likelihoods(opened.model, rows, parsed.samples, seed=parsed.seed, progress=progress)
+            by_row = row_likelihoods(opened.model, rows, samples, seed=parsed.seed, progress=progress)
     result = by_row.mean
     print(f"{part} NLL {result}")
     if result.warning is not None:
@@ -75,7 +92,7 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.bounds:
         with evaluation_progress(len(rows), "bounds") as progress:
             bounds = multi_sample_bounds(
-                opened.model, rows, parsed.bounds, parsed.samples, seed=parsed.seed, progress=progress
+                opened.model, rows, parsed.bounds, samples, seed=parsed.seed, progress=progress
             )
         for particles, bound in bounds.items():
             name = "ELBO" if particles == 1 else f"bound with {particles} particles"
