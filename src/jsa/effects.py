@@ -15,6 +15,7 @@ from jsa.errors import UsageError
 from jsa.evaluation.likelihood import Progress, evaluating
 from jsa.evaluation.rows import Rows
 from jsa.latent import Layer
+from jsa.modes import random_numbers_of
 
 ROWS_AT_ONCE = 1000
 
@@ -70,8 +71,7 @@ def effects(model: Model, rows: Rows, seed: int = 0, progress: Progress | None =
     values = torch.tensor(list(Layer(layer.kind, 1, layer.classes).enumerate()))
     shares = torch.zeros(layer.variables, len(values))
     means = torch.zeros(layer.variables, len(values), rows.batch(torch.arange(1)).x.shape[-1])
-    with evaluating(model), torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with evaluating(model), random_numbers_of(seed):
         for index in in_order(len(rows), ROWS_AT_ONCE):
             batch = rows.batch(index)
             posterior = model.posterior(batch)

@@ -13,6 +13,7 @@ from jsa.assembly import Model
 from jsa.data import Dataset, Splits, in_order
 from jsa.evaluation.likelihood import evaluating
 from jsa.latent import LatentSpace, Layer
+from jsa.modes import random_numbers_of
 
 ROWS_AT_ONCE = 1000
 
@@ -63,8 +64,7 @@ def _draw(
 ) -> tuple[NDArray[np.uint8] | NDArray[np.float32], NDArray[np.float32]]:
     """States and means of the rows of all datasets, one after the other."""
     states, means = [], []
-    with evaluating(model), torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with evaluating(model), random_numbers_of(seed):
         for rows in datasets:
             for index in in_order(len(rows), ROWS_AT_ONCE):
                 posterior = model.posterior(rows.batch(index))

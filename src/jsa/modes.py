@@ -1,4 +1,4 @@
-"""Modes of modules and of the processor, and back."""
+"""Modes of modules, of the processor and of random numbers, and back."""
 
 from __future__ import annotations
 
@@ -46,3 +46,24 @@ def denormals_as_before() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(not kept)
+
+
+@contextmanager
+def random_numbers_of(seed: int, device: torch.device | None = None) -> Iterator[None]:
+    """Within it torch's random numbers are those of a seed; then they go on as if none had been drawn.
+
+    Args:
+        seed: The seed.
+        device: The only device, beside the processor, on which numbers are drawn; all where not given.
+
+    Example:
+        >>> before = torch.get_rng_state()
+        >>> with random_numbers_of(3):
+        ...     first = torch.rand(2)
+        >>> torch.equal(torch.get_rng_state(), before)
+        True
+    """
+    devices = None if device is None else [device] if device.type != "cpu" else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(seed)
+        yield

@@ -18,6 +18,7 @@ from jsa.data import Dataset
 from jsa.distributions import Factorised
 from jsa.files import replacing
 from jsa.model import Posterior
+from jsa.modes import random_numbers_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,8 +56,7 @@ class Samples:
 @torch.no_grad()
 def sample_rows(model: Model, count: int, seed: int, contexts: Tensor | None = None) -> Samples:
     """Ancestral samples; one for each context where there are such."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with random_numbers_of(seed):
         h = model.sample_latent((count,) if contexts is None else (), contexts)
         observed = model.observation(h, contexts)
         return Samples(h, observed, observed.sample(), contexts)
@@ -66,8 +66,7 @@ def sample_rows(model: Model, count: int, seed: int, contexts: Tensor | None = N
 def reconstructed_rows(model: Model, rows: Dataset, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """The first rows, and the means of p(x | h) for a draw h from q(h | x)."""
     batch = rows.batch(torch.arange(min(count, len(rows))))
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with random_numbers_of(seed):
         posterior: Posterior = model.posterior(batch)
         h = posterior.sample(())
     if batch.context is None:

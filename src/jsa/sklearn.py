@@ -32,7 +32,7 @@ from jsa.files import short_lived
 from jsa.latent import LatentSpace
 from jsa.learner import Learner
 from jsa.models.configuration import preset
-from jsa.modes import denormals_as_before
+from jsa.modes import denormals_as_before, random_numbers_of
 from jsa.run import prepare_machine
 from jsa.training.checkpoint import load_weights
 from jsa.training.folder import RunFolder
@@ -190,8 +190,8 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         check_is_fitted(self, "model_")
         with _mended_by_the_caller():
             check_at_least(1, n_samples=n_samples)
-        with torch.random.fork_rng(), evaluating(self.model_):
-            torch.manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        with random_numbers_of(seed), evaluating(self.model_):
             observed = self.model_.observation(self.model_.sample_latent((n_samples,)))
             return compact(LatentSpace.of(observed.layer), observed.sample()).numpy().astype(np.int64)
 

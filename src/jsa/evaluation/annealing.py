@@ -26,6 +26,7 @@ from jsa.model import (
     log_prob,
     refuse_non_finite,
 )
+from jsa.modes import random_numbers_of
 from jsa.types import Batch
 from jsa.weights import effective_sample_size, log_mean_weight
 
@@ -92,10 +93,8 @@ def annealed_row_likelihoods(
         raise UsageError("annealing changes one discrete variable at a time, and some are Gaussian: use likelihood")
     rows = as_rows(rows)
     device = device or device_of(model)
-    devices = [device] if device.type != "cpu" else []
     values, sizes = [], []
-    with evaluating(model), torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
+    with evaluating(model), random_numbers_of(seed, device):
         for batch in in_chunks(rows, max(1, states_in_chunk(rows) // samples), device):
             weights = annealed_weights(model, batch, samples, inverse_temperatures(steps))
             values.append(-log_mean_weight(weights))

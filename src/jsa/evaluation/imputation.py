@@ -17,6 +17,7 @@ from jsa.evaluation.likelihood import Progress, evaluating
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.latent import ENUMERATION_LIMIT
 from jsa.model import Generative, LatentVariableModel, evaluate, log_joint_of_all, refuse_non_finite, states_at_once
+from jsa.modes import random_numbers_of
 from jsa.types import Batch
 from jsa.weights import effective_sample_size
 
@@ -76,10 +77,8 @@ def impute(
         )
     rows = as_rows(rows)
     device = device or device_of(model)
-    devices = [device] if device.type != "cpu" else []
     filled, sizes = [], []
-    with evaluating(model), torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
+    with evaluating(model), random_numbers_of(seed, device):
         exact = model.latent.states <= min(samples, ENUMERATION_LIMIT)
         every = model.latent.enumerate(device=device) if exact else None
         at_once = states_in_chunk(rows)
