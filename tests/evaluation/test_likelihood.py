@@ -287,3 +287,13 @@ def test_what_is_no_data_is_answered_with_what_to_give() -> None:
     with pytest.raises(UsageError, match=r"list is no data that can be evaluated: give a tensor, jsa\.TensorRows"):
         # Without the type checks of these tests, which would come first.
         inspect.unwrap(as_rows)([torch.ones(2, 3)])
+
+
+@pytest.mark.parametrize(
+    ("bias", "words"), [(0.05, "biased upward by about 0.05"), (0.3, "biased upward by at least 0.30")]
+)
+def test_a_bias_that_cannot_be_told_is_a_lower_bound(bias: float, words: str) -> None:
+    found = Likelihood(80.0, 0.2, 0.01, bias, 3.0, 1.0, samples=1000, rows=100)
+    assert str(found).endswith(words)
+    assert (found.warning is not None) == (bias > 0.1)
+    assert found.warning is None or found.warning.endswith("(jsa evaluate --annealing-steps)")

@@ -8,6 +8,9 @@ from typing import Any
 
 from jsa.records import to_record
 
+TRUSTED_BIAS = 0.1
+"""Up to this many nats the leading term of the bias is about all of it."""
+
 
 @dataclass(frozen=True)
 class Likelihood:
@@ -47,7 +50,7 @@ class Likelihood:
         return (
             f"{self.nll:.3f} {over_rows} +- {self.monte_carlo_error:.3f} "
             f"(Monte Carlo, {self.samples} samples{annealed}); effective sample size {self.effective_sample_size:.1f}, "
-            f"biased upward by about {self.upward_bias:.2f}"
+            f"biased upward by {'about' if self.upward_bias < TRUSTED_BIAS else 'at least'} {self.upward_bias:.2f}"
         )
 
     @property
@@ -55,7 +58,7 @@ class Likelihood:
         """A sentence where the samples are too few, so that nobody reads the figure as exact."""
         if self.samples == 1:
             return "one sample a row is the ELBO and cannot tell its own error: take more for a likelihood"
-        if not self.samples or self.upward_bias < 0.1:
+        if not self.samples or self.upward_bias < TRUSTED_BIAS:
             return None
         return (
             f"{self.samples} samples are too few for this model to tell its NLL to 0.1 nat: the estimate is biased "
