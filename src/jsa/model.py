@@ -234,15 +234,21 @@ def refuse_non_finite(batch: Batch, joint: Tensor, proposal: Tensor, weights: Te
     """Names the term and the row of a log-weight that is no number; minus infinity is one."""
     if bool((weights < torch.inf).all()):
         return
-    for term, values, wrong in (
-        ("log_joint", joint, ~(joint < torch.inf)),
-        ("posterior.log_prob", proposal, ~proposal.isfinite()),
-    ):
-        if bool(wrong.any()):
-            position = tuple(wrong.nonzero()[0].tolist())
-            row = int(batch.index[position[-1]])
-            raise NumericalError(f"{term} is {float(values[position])} at row {row}{_of_gaps(batch, position[-1])}")
+    refuse_wrong_joint(batch, joint)
+    _refuse_where(batch, "posterior.log_prob", proposal, ~proposal.isfinite())
     raise NumericalError("a log-weight is not finite")
+
+
+def refuse_wrong_joint(batch: Batch, joint: Float[Tensor, "*samples batch"]) -> None:
+    """Names the row of a log p(x, h) that is no number; minus infinity is one."""
+    _refuse_where(batch, "log_joint", joint, ~(joint < torch.inf))
+
+
+def _refuse_where(batch: Batch, term: str, values: Tensor, wrong: Tensor) -> None:
+    if bool(wrong.any()):
+        position = tuple(wrong.nonzero()[0].tolist())
+        row = int(batch.index[position[-1]])
+        raise NumericalError(f"{term} is {float(values[position])} at row {row}{_of_gaps(batch, position[-1])}")
 
 
 def _of_gaps(batch: Batch, position: int) -> str:

@@ -71,7 +71,7 @@ class Batch:
         """The observation of each row with its context, as one vector: what a baseline sees, 0 for what is missing."""
         seen = [part.flatten(1) for part in (self.x, self.context) if part is not None]
         inputs = (seen[0] if len(seen) == 1 else torch.cat(seen, dim=-1)).to(self.state_dtype)
-        return inputs.masked_fill(inputs.isnan(), 0)
+        return inputs.nan_to_num(0.0, torch.inf, -torch.inf)
 
     def to(self, device: torch.device | str | None) -> Batch:
         """The same rows on a device."""

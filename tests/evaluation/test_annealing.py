@@ -161,7 +161,7 @@ def weighed_after_the_move(model: LatentVariableModel, batch: Batch, samples: in
     return total
 
 
-def test_weights_behind_the_moves_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_behind_the_moves_would_be_noticed() -> None:
     example = EXAMPLES["one-layer"]()
     exact = enumerated(example.model, example.batch).log_likelihood.detach().exp()
     torch.manual_seed(2)

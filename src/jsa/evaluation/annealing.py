@@ -17,15 +17,7 @@ from jsa.evaluation.likelihood import Progress, evaluating
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.evaluation.score import Likelihood
 from jsa.latent import LatentSpace
-from jsa.model import (
-    LatentVariableModel,
-    Posterior,
-    draw,
-    evaluate,
-    log_joint,
-    log_prob,
-    refuse_non_finite,
-)
+from jsa.model import LatentVariableModel, Posterior, draw, evaluate, log_joint, log_prob, refuse_wrong_joint
 from jsa.modes import random_numbers_of
 from jsa.types import Batch
 from jsa.weights import effective_sample_size, log_mean_weight
@@ -93,10 +85,10 @@ def annealed_row_likelihoods(
         raise UsageError("annealing changes one discrete variable at a time, and some are Gaussian: use likelihood")
     rows = as_rows(rows)
     device = device or device_of(model)
-    values, sizes = [], []
+    betas, values, sizes = inverse_temperatures(steps), [], []
     with evaluating(model), random_numbers_of(seed, device):
         for batch in in_chunks(rows, max(1, states_in_chunk(rows) // samples), device):
-            weights = annealed_weights(model, batch, samples, inverse_temperatures(steps))
+            weights = annealed_weights(model, batch, samples, betas)
             values.append(-log_mean_weight(weights))
             sizes.append(effective_sample_size(weights))
             if progress is not None:
@@ -167,7 +159,7 @@ def moved(model: LatentVariableModel, batch: Batch, posterior: Posterior, chains
         h = batch.completed(with_one_changed(model.latent, chains.h, variable, torch.rand_like(chains.log_joint)))
         proposed = Chains(h, log_joint(model, batch, h), log_prob(posterior, h))
         here, there = chains.log_target(beta), proposed.log_target(beta)
-    refuse_non_finite(batch, proposed.log_joint, torch.zeros_like(proposed.log_joint), proposed.log_joint)
+    refuse_wrong_joint(batch, proposed.log_joint)
     # Written as a sum, two states of probability zero compare as a refusal and not as NaN.
     accepted = torch.rand_like(here).log() + here < there
     return Chains(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +15,7 @@ from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.likelihood import Progress, evaluating
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.latent import ENUMERATION_LIMIT
-from jsa.model import Generative, LatentVariableModel, evaluate, log_joint_of_all, refuse_non_finite, states_at_once
+from jsa.model import Generative, LatentVariableModel, evaluate, log_joint_of_all, refuse_wrong_joint, states_at_once
 from jsa.modes import random_numbers_of
 from jsa.types import Batch
 from jsa.weights import effective_sample_size
@@ -111,7 +110,7 @@ def _all(
     states = every.to(batch.state_dtype)
     parts = [log_joint_of_all(model, batch, part) for part in states.split(_states_at_once(batch))]
     log_weights = torch.cat(parts)
-    refuse_non_finite(batch, log_weights, torch.zeros_like(log_weights), log_weights)
+    refuse_wrong_joint(batch, log_weights)
     return states.unsqueeze(1).expand(-1, len(batch), -1), _weighed(batch, log_weights)
 
 
@@ -135,7 +134,8 @@ def _weighed(batch: Batch, log_weights: Float[Tensor, "states batch"]) -> Float6
 
 def _expected(model: Generative, batch: Batch, h: Tensor, weights: Tensor) -> Float[Tensor, "batch width"]:
     total = torch.zeros_like(batch.x, dtype=batch.state_dtype)
-    for states, shares in _in_parts(batch, h, weights):
+    at_once = _states_at_once(batch)
+    for states, shares in zip(h.split(at_once), weights.split(at_once), strict=True):
         mean = model.observation(states, batch.context).mean
         total += torch.einsum("sb,sbw->bw", shares.to(mean.dtype), mean)
     return total
@@ -144,11 +144,6 @@ def _expected(model: Generative, batch: Batch, h: Tensor, weights: Tensor) -> Fl
 def _drawn(model: Generative, batch: Batch, h: Tensor, weights: Tensor) -> Float[Tensor, "batch width"]:
     chosen = torch.multinomial(weights.t(), 1).flatten()
     return model.observation(h[chosen, torch.arange(len(batch), device=h.device)], batch.context).sample()
-
-
-def _in_parts(batch: Batch, h: Tensor, weights: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    size = _states_at_once(batch)
-    return zip(h.split(size), weights.split(size), strict=True)
 
 
 def _states_at_once(batch: Batch) -> int:

@@ -16,7 +16,7 @@ from jsa.evaluation.chunks import device_of, in_chunks, states_in_chunk
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.evaluation.score import Likelihood as Likelihood
-from jsa.model import LatentVariableModel, evaluate, log_joint_of_all, refuse_non_finite
+from jsa.model import LatentVariableModel, evaluate, log_joint_of_all, refuse_wrong_joint
 from jsa.modes import in_evaluation_mode
 from jsa.weights import effective_sample_size, log_mean_weight
 
@@ -147,7 +147,7 @@ def exact_row_likelihoods(
         for batch in in_chunks(rows, max(1, at_once // len(states)), device):
             parts = [log_joint_of_all(model, batch, part.to(batch.state_dtype)) for part in states.split(at_once)]
             joint = torch.cat(parts).double()
-            refuse_non_finite(batch, joint, torch.zeros_like(joint), joint)
+            refuse_wrong_joint(batch, joint)
             values.append(torch.logsumexp(joint, 0))
             if progress is not None:
                 progress(len(batch))
