@@ -10,12 +10,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer
+from sklearn.preprocessing import Binarizer, OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from block_tables import blocks
@@ -218,6 +219,33 @@ def test_gaps_are_filled_in(open_to_gaps: DiscreteLatentModel, table: np.ndarray
     assert not np.array_equal(one, other)
     assert np.array_equal(open_to_gaps.impute(np.ma.masked_array(table, mask=gaps)), found)
     assert np.array_equal(open_to_gaps.impute(table), table)
+
+
+@pytest.mark.parametrize("kind", ["int64", "Int64", "boolean", "category", "object", "list"])
+def test_frames_and_lists_are_what_the_array_is(table: np.ndarray, gaps: np.ndarray, kind: str) -> None:
+    array = np.where(gaps, np.nan, table) if kind != "int64" else table
+    whole = pandas.DataFrame(table, columns=[f"question {number}" for number in range(12)])
+    X: Any = [[None if np.isnan(value) else int(value) for value in row] for row in array]
+    if kind != "list":
+        frame = whole if kind == "int64" else whole.astype("bool" if kind == "boolean" else "int64").astype(kind)
+        X = frame.mask(np.isnan(array))
+    fitted, expected = DiscreteLatentModel(**TINY).fit(X), DiscreteLatentModel(**TINY).fit(array)
+    assert np.array_equal(fitted.transform(X), expected.transform(array))
+    assert np.array_equal(fitted.impute(X), expected.impute(array))
+    if kind != "list":
+        assert fitted.feature_names_in_.tolist() == whole.columns.tolist()
+
+
+def test_words_are_encoded_before_and_come_back(table: np.ndarray, gaps: np.ndarray) -> None:
+    words = pandas.DataFrame(np.where(table, "yes", "no")).mask(gaps)
+    words.columns = [f"question {number}" for number in range(12)]
+    with pytest.raises(ValueError, match=r"'(yes|no)'.*but a table holds whole numbers.*OrdinalEncoder"):
+        DiscreteLatentModel(**TINY).fit(words.astype("category"))
+    encoder, model = OrdinalEncoder(), DiscreteLatentModel(latents=3, epochs=60, learning_rate=0.03, random_state=0)
+    encoded = encoder.fit_transform(words)
+    filled = pandas.DataFrame(encoder.inverse_transform(model.fit(encoded).impute(encoded)), columns=words.columns)
+    assert filled.where(~gaps).equals(words.where(~gaps))
+    assert (filled.to_numpy() == np.where(table, "yes", "no"))[gaps].mean() > 0.9
 
 
 def test_what_nothing_is_known_of_is_refused(table: np.ndarray) -> None:

@@ -23,7 +23,7 @@ from jsa.data import IndexedDataset, batches_in_epoch
 from jsa.data.shape import RowShape
 from jsa.data.streams import permutation
 from jsa.data.table import dataset_of
-from jsa.data.values import Values, as_values, refuse_classes_above, refuse_empty_columns
+from jsa.data.values import RULE, Values, as_values, refuse_classes_above, refuse_empty_columns
 from jsa.encoding import compact, encode, most_probable
 from jsa.errors import DataError, NumericalError, UsageError, check_at_least
 from jsa.evaluation.imputation import impute
@@ -127,9 +127,9 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         """Learns from the rows of a table.
 
         Args:
-            X: Whole numbers from 0 on, row by row: 0 and 1 for bits. NaN is a value that is missing: it is left out of
-                the likelihood. Rows with gaps can be scored, transformed and filled in whether or not the rows to learn
-                from have such.
+            X: Whole numbers from 0 on, row by row: 0 and 1 for bits. NaN, or None in a list, is a value that is
+                missing: it is left out of the likelihood. Rows with gaps can be scored, transformed and filled in
+                whether or not the rows to learn from have such.
             y: Nothing is learned from it.
         """
         before = dict(vars(self))
@@ -268,9 +268,27 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             X = np.ma.filled(np.ma.asarray(X, dtype=np.float64), np.nan)
         least = 2 if reset else 1
         checked = validate_data(self, X, reset=reset, ensure_min_samples=least, ensure_all_finite="allow-nan")
+        if checked.dtype.kind == "O":
+            checked = _numbers(checked)
         if checked.dtype.kind in "if":
             check_non_negative(checked, type(self).__name__)
         return as_values(checked, "X")
+
+
+def _numbers(values: NDArray[np.object_]) -> NDArray[np.float64]:
+    """Lists with None and columns of pandas' categories, which scikit-learn leaves as the objects that they hold.
+
+    >>> _numbers(np.array([[1, None], [0, 1]]))
+    array([[ 1., nan],
+           [ 0.,  1.]])
+    """
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"X holds values that are no numbers ({error}), but {RULE}: sklearn.preprocessing.OrdinalEncoder makes "
+            "such of words"
+        ) from error
 
 
 def _whole(name: str, given: Any, lowest: int = 1) -> int:
