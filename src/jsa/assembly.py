@@ -107,7 +107,8 @@ def make_model(config: TrainConfig, shape: RowShape) -> Model:
     columns, classes = shape.observed_columns, shape.classes
     observed = Layer("bernoulli", columns) if classes == 2 else Layer("categorical", columns, classes)
     torch.manual_seed(config.seed)
-    return build_model(config.network, observed, shape.context_width, indicators=shape.missing)
+    values = shape.column_classes[shape.context_columns :]
+    return build_model(config.network, observed, shape.context_width, indicators=shape.missing, values=values)
 
 
 def make_estimator(config: TrainConfig, model: Model, rows: Dataset, folder: RunFolder) -> Estimator:

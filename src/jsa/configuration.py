@@ -158,7 +158,7 @@ class TrainConfig:
     """Train a model and test it."""
 
     data: str = "mnist-static"
-    """A dataset (see: jsa list data) or a file .npy, .npz, .csv or .tsv of 0/1 values or small integers."""
+    """A dataset (see: jsa list data) or a file .npy, .npz, .csv or .tsv of 0/1 values, small integers or words."""
     model: str = "nonlinear"
     """A model (see: jsa list models); it sets the defaults of the network options."""
     estimator: str = "jsa"

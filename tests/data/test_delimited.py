@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jsa.data.delimited import read_csv, read_header
+from jsa.data.delimited import read_csv
 from jsa.errors import DataError
 
 
@@ -39,7 +39,7 @@ def written(folder, text: str | bytes):
     ],
 )
 def test_tables_of_many_shapes_of_text(tmp_path, text):
-    table = read_csv(written(tmp_path, text))
+    table = read_csv(written(tmp_path, text)).values
     assert table.numbers.tolist() == [[0, 1, 2], [3, 0, 255]]
     assert str(table.numbers.dtype) == "uint8"
     assert table.missing is None
@@ -62,14 +62,14 @@ def test_tables_of_many_shapes_of_text(tmp_path, text):
     ],
 )
 def test_what_is_missing_is_found_however_it_is_written(tmp_path, text):
-    table = read_csv(written(tmp_path, text))
+    table = read_csv(written(tmp_path, text)).values
     assert table.numbers.tolist() == [[0, 0, 2], [0, 0, 255]]
     assert table.missing.tolist() == [[False, True, False], [True, False, False]]
 
 
 def test_a_single_column_and_a_single_row(tmp_path):
-    assert read_csv(written(tmp_path, "0\n1\n1\n")).numbers.tolist() == [[0], [1], [1]]
-    assert read_csv(written(tmp_path, "0,1,1")).numbers.tolist() == [[0, 1, 1]]
+    assert read_csv(written(tmp_path, "0\n1\n1\n")).values.numbers.tolist() == [[0], [1], [1]]
+    assert read_csv(written(tmp_path, "0,1,1")).values.numbers.tolist() == [[0, 1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,12 @@ def test_a_missing_file_is_named(tmp_path):
 def test_the_names_of_a_header(tmp_path, text, names, remark):
     path = tmp_path / "table.csv"
     path.write_text(text)
-    assert read_csv(path).columns == 2
-    found = read_header(path, 2)
+    table = read_csv(path)
+    assert table.values.columns == 2
+    found = table.header
     assert found.names == names
     assert found.remark == (remark and f"the header of {path} {remark}, so that columns go by their numbers")
 
 
 def test_blank_lines_at_both_ends_of_one_column_are_nothing(tmp_path):
-    assert read_csv(written(tmp_path, "\n\n0\n1\n\n\n")).numbers.tolist() == [[0], [1]]
+    assert read_csv(written(tmp_path, "\n\n0\n1\n\n\n")).values.numbers.tolist() == [[0], [1]]

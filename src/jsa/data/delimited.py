@@ -1,7 +1,7 @@
 """Tables as text: one row a line, cells separated by commas, semicolons or tabs.
 
-A good file is read by numpy's compiled parser. Only when that fails is the file walked through cell by cell: for values
-that are missing, and to tell the user the line and the column that are wrong.
+A good file of numbers is read by numpy's compiled parser. Only when that fails is the file walked through cell by cell:
+for words, for values that are missing, and to tell the user the line and the column that are wrong.
 """
 
 from __future__ import annotations
@@ -11,21 +11,19 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64
 
-from jsa.data.values import RULE, Values, as_values
+from jsa.data.cells import Cells, is_missing, is_number
+from jsa.data.values import Values, as_values
+from jsa.data.words import Words
 from jsa.errors import DataError, shortened
 
 _DELIMITERS = ",;\t"
-_MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null", "nan", "-nan"}
-"""How programs write a missing value, in small letters."""
-
-_NO_HEADER = "a first line is taken for a header where none of its cells is a number"
 
 
 @dataclass(frozen=True)
@@ -34,13 +32,19 @@ class Layout:
 
     Attributes:
         delimiter: What stands between cells.
+        above: The lines before the header, or before the first row where there is none.
         skipped: The lines before the first row.
         header: The cells of the header, where there is one.
     """
 
     delimiter: str
+    above: int
     skipped: int
     header: tuple[str, ...] | None
+
+    def without_header(self) -> Layout:
+        """The first line as a row."""
+        return replace(self, skipped=self.above, header=None)
 
 
 @dataclass(frozen=True)
@@ -56,20 +60,47 @@ class Header:
     remark: str | None = None
 
 
-def read_csv(path: Path) -> Values:
+@dataclass(frozen=True)
+class TextTable:
     """The table of a text file.
 
-    A first line without any number is a header, and skipped.
+    Attributes:
+        values: The values; words are classes.
+        words: The words of each column.
+        header: What the columns are called.
+    """
+
+    values: Values
+    words: Words
+    header: Header
+
+
+def read_csv(path: Path, known: Words = ()) -> TextTable:
+    """The table of a text file.
+
+    A first line without any number is a header, unless every cell of it is a word that its column holds again, or that
+    is known.
+
+    Args:
+        path: The file.
+        known: The words of each column in other tables.
     """
     try:
         layout = _layout(path)
+        if _is_row(layout.header, known):
+            layout = layout.without_header()
         try:
             values = as_values(_parse(path, layout), str(path))
+            words: Words = ((),) * values.columns
         except (ValueError, DataError):
-            values = as_values(_walk(path, layout), str(path))
+            table, words = _walk(path, layout).values()
+            if _is_row(layout.header, words):
+                layout = layout.without_header()
+                table, words = _walk(path, layout).values()
+            values = as_values(table, str(path))
         if values.columns == 1:
             _refuse_blank_lines(path)
-        return values
+        return TextTable(values, words, _header(layout, path, values.columns))
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not text in UTF-8, as a table of text must be: save it in that encoding") from error
     except OSError as error:
@@ -78,12 +109,24 @@ def read_csv(path: Path) -> Values:
         raise DataError(f"{path} is not a table of text cells: {error}") from error
 
 
-def read_header(path: Path, columns: int) -> Header:
-    """What the so many columns of a text file that was read are called."""
-    header = _layout(path).header
-    if header is None:
+def _is_row(header: tuple[str, ...] | None, words: Words) -> bool:
+    """Whether what was taken for a header is a row of words, for all of them are words of their columns.
+
+    >>> words = ("no", "yes"), ("no", "yes")
+    >>> _is_row(("yes", "no"), words), _is_row(("smokes", "no"), words)
+    (True, False)
+    """
+    if header is None or len(header) != len(words):
+        return False
+    cells = [cell.strip() for cell in header]
+    return all(cell in known or is_missing(cell) for cell, known in zip(cells, words, strict=True))
+
+
+def _header(layout: Layout, path: Path, columns: int) -> Header:
+    """What the so many columns are called."""
+    if layout.header is None:
         return Header()
-    names = tuple(shortened("".join(filter(str.isprintable, cell)).strip()) for cell in header)
+    names = tuple(shortened("".join(filter(str.isprintable, cell)).strip()) for cell in layout.header)
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if len(names) != columns:
         why = f"has {len(names)} names for {columns} columns"
@@ -126,8 +169,8 @@ def _layout(path: Path) -> Layout:
     number, first = lines[0]
     delimiter = said[1] if said else _delimiter([line for _, line in lines[:2]])
     cells = _cells(first, delimiter)
-    is_header = not any(map(_is_number, cells)) and not all(map(_is_missing, cells))
-    return Layout(delimiter, number if is_header else above, tuple(cells) if is_header else None)
+    is_header = not any(map(is_number, cells)) and not all(map(is_missing, cells))
+    return Layout(delimiter, above, number if is_header else above, tuple(cells) if is_header else None)
 
 
 def _delimiter(lines: list[str]) -> str:
@@ -149,39 +192,12 @@ def _cells(line: str, delimiter: str) -> list[str]:
     return next(csv.reader([line], delimiter=delimiter))
 
 
-def _walk(path: Path, layout: Layout) -> Float64[np.ndarray, "rows columns"]:
-    """The numbers of a file cell by cell, NaN where one is missing, or the first cell or line that is wrong."""
-    rows: list[Float64[np.ndarray, " columns"]] = []
-    # The same few cells come again and again.
-    numbers: dict[str, float] = {}
-    for line, cells in _rows(path, layout):
-        for column, cell in enumerate(cells, start=1):
-            if cell in numbers:
-                continue
-            fault = _fault(cell, len(rows), may_be_header=not rows and layout.header is None)
-            if fault is not None:
-                raise DataError(f"{path}: line {line}, column {column} {fault}")
-            numbers[cell] = np.nan if _is_missing(cell) else float(cell)
-        if rows and len(cells) != len(rows[0]):
-            raise DataError(f"{path}: line {line} has {len(cells)} cells, but the first row has {len(rows[0])}")
-        rows.append(np.array([numbers[cell] for cell in cells]))
-    if not rows:
-        raise DataError(f"{path} holds no rows below its header")
-    return np.stack(rows)
-
-
-def _fault(cell: str, row: int, *, may_be_header: bool) -> str | None:
-    """What is wrong with a cell, and how to mend it."""
-    if _is_missing(cell):
-        return None
-    header = f"; {_NO_HEADER}" if may_be_header else ""
-    if not _is_number(cell):
-        return f"holds '{shortened(cell)}', which is no number: write values as 0, 1, 2 and so on{header}"
-    value = float(cell)
-    if 0 <= value <= 255 and value.is_integer():
-        return None
-    numbered = "; leave out a column of row numbers" if row > 1 and value in (row, row + 1) else ""
-    return f"holds {shortened(cell.strip())}, but {RULE}{numbered}{header}"
+def _walk(path: Path, layout: Layout) -> Cells:
+    """The cells of a file, or the first cell or line that is wrong."""
+    cells = Cells(str(path), has_header=layout.header is not None)
+    for line, row in _rows(path, layout):
+        cells.add(line, row)
+    return cells
 
 
 def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
@@ -205,16 +221,3 @@ def _refuse_blank_lines(path: Path) -> None:
                     f"{path}: line {blank} is blank, which in a table of one column is a row without any value: fill "
                     "it in, or leave it out"
                 )
-
-
-def _is_missing(cell: str) -> bool:
-    return cell.strip().lower().removeprefix("+") in _MISSING
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    # Python takes more for a number than numpy does.
-    return "_" not in cell and cell.isascii()

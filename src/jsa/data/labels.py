@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
 
 from jsa.data.shape import RowShape
 
@@ -17,11 +21,34 @@ def observed_labels(shape: RowShape) -> list[str]:
         ['colour = 0', 'colour = 1', 'colour = 2']
         >>> observed_labels(RowShape(2, 2, 2, (2, 2)))
         ['pixel 2,1', 'pixel 2,2']
+        >>> observed_labels(RowShape(1, 0, 2, None, ("smokes",), words=(("no", "yes"),)))
+        ['smokes = yes']
     """
-    observed = column_labels(shape)[shape.context_columns :]
+    words = shape.words or ((),) * shape.columns
+    columns = list(zip(column_labels(shape), words, strict=True))[shape.context_columns :]
     if shape.classes == 2:
-        return list(observed)
-    return [f"{name} = {value}" for name in observed for value in range(shape.classes)]
+        return [f"{name} = {known[1]}" if len(known) == 2 else name for name, known in columns]
+    return [f"{name} = {_value(number, known)}" for name, known in columns for number in range(shape.classes)]
+
+
+def written_columns(shape: RowShape, numbers: UInt8[np.ndarray, "rows columns"]) -> dict[str, Any]:
+    """Rows as they are written to a table: the values of each column by its label, words where it has such.
+
+    Example:
+        >>> answers = np.array([[0, 3], [1, 2]], dtype=np.uint8)
+        >>> written_columns(RowShape(2, 0, 4, None, words=(("no", "yes"), ())), answers)
+        {'column 1': ['no', 'yes'], 'column 2': [3, 2]}
+    """
+    words = shape.words or ((),) * shape.columns
+    columns = zip(column_labels(shape), words, numbers.T.tolist(), strict=True)
+    return {label: [known[number] for number in column] if known else column for label, known, column in columns}
+
+
+def _value(number: int, words: tuple[str, ...]) -> str:
+    """What a class is called; of a column of words, those behind the last are none."""
+    if not words:
+        return str(number)
+    return words[number] if number < len(words) else "(none)"
 
 
 def column_labels(shape: RowShape) -> Sequence[str]:

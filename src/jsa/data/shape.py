@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from jsa.data.words import Words
 from jsa.errors import UsageError
 
 
@@ -20,6 +21,8 @@ class RowShape:
             no picture.
         column_names: What all columns are called, context and observed, where the data has names.
         missing: Whether observed values are missing in the rows that are learned from.
+        words: The words that the classes of each column stand for, none for a column of numbers; None where no column
+            has words. A column of words has as many classes as words.
 
     Example:
         >>> RowShape(observed_columns=4, context_columns=2, classes=3, image_shape=None).context_width
@@ -32,6 +35,7 @@ class RowShape:
     image_shape: tuple[int, int] | None
     column_names: tuple[str, ...] | None = None
     missing: bool = False
+    words: Words | None = None
 
     def __post_init__(self) -> None:
         if self.observed_columns < 1 or self.context_columns < 0:
@@ -45,11 +49,23 @@ class RowShape:
             raise UsageError(f"a row of {self.columns} columns is no picture of {height} x {width}")
         if self.column_names is not None and len(self.column_names) != self.columns:
             raise UsageError(f"a row of {self.columns} columns cannot have {len(self.column_names)} names")
+        if self.words is not None and len(self.words) != self.columns:
+            raise UsageError(f"a row of {self.columns} columns cannot have the words of {len(self.words)}")
+        most = max(map(len, self.words or ()), default=0)
+        if most > self.classes:
+            raise UsageError(f"{most} words cannot stand for {self.classes} classes")
 
     @property
     def columns(self) -> int:
         """All of its variables."""
         return self.context_columns + self.observed_columns
+
+    @property
+    def column_classes(self) -> tuple[int, ...]:
+        """The number of values that each column can take."""
+        if self.words is None:
+            return (self.classes,) * self.columns
+        return tuple(len(words) or self.classes for words in self.words)
 
     @property
     def context_width(self) -> int:

@@ -10,6 +10,7 @@ from jaxtyping import Int64
 
 from jsa.data.dataset import Dataset, refuse_gap_in_context
 from jsa.data.shape import RowShape
+from jsa.data.words import Words
 from jsa.errors import UsageError
 
 PARTS = ("train", "valid", "test")
@@ -29,6 +30,8 @@ class Splits:
         image_shape: Height and width of a row as a picture, context and observed columns together; None
             where a row is no picture.
         column_names: The names of all columns of a row, context and observed, where the data has such.
+        words: The words that the classes of each column stand for, none for a column of numbers; None where no column
+            has words.
         taken: For the parts that were taken out of one table, the numbers of their rows in it, from 0. A part that is
             not here is a table of its own.
         notes: What whoever learns from the data should know about it, a sentence each.
@@ -41,6 +44,7 @@ class Splits:
     classes: int
     image_shape: tuple[int, int] | None = None
     column_names: tuple[str, ...] | None = None
+    words: Words | None = None
     taken: Mapping[str, Int64[np.ndarray, " rows"]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -62,7 +66,7 @@ class Splits:
         """What the rows of all three are made of."""
         observed, context = self.train.observed_columns, self.train.context_columns
         missing = self.train.missing is not None
-        return RowShape(observed, context, self.classes, self.image_shape, self.column_names, missing)
+        return RowShape(observed, context, self.classes, self.image_shape, self.column_names, missing, self.words)
 
     @property
     def of_one_table(self) -> bool:
@@ -82,7 +86,12 @@ class Splits:
         given = f", the first {context:,} given" if context else ""
         columns = counted(context + self.train.observed_columns, "column")
         kind = "binary" if self.classes == 2 else f"{self.classes} classes"
-        return f"{self.name}: {rows}; {columns}{given}, {kind}{self._missing_share}"
+        return f"{self.name}: {rows}; {columns}{given}, {kind}{self._worded}{self._missing_share}"
+
+    @property
+    def _worded(self) -> str:
+        columns = [bool(words) for words in self.words or ()]
+        return f", words in {'all' if all(columns) else sum(columns)} of them" if columns else ""
 
     @property
     def _missing_share(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +12,13 @@ from jaxtyping import Int64
 
 from jsa.data.arrays import read_npy, read_npz
 from jsa.data.dataset import IndexedDataset, refuse_gap_in_context
-from jsa.data.delimited import Header, read_csv, read_header
+from jsa.data.delimited import Header, read_csv
 from jsa.data.remarks import remarks
 from jsa.data.shape import RowShape, check_classes
 from jsa.data.splits import PARTS, Splits
 from jsa.data.streams import permutation
 from jsa.data.values import Values, as_values, refuse_classes_above, refuse_empty_columns
+from jsa.data.words import Words, in_common, recoded
 from jsa.errors import DataError, UsageError, shortened
 
 TEXT = (".csv", ".tsv")
@@ -47,11 +48,25 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class Table:
-    """Values, what to call their origin in an error, and what their columns are called."""
+    """A table as it was read.
+
+    Attributes:
+        values: The values.
+        source: What to call it in an error.
+        header: What its columns are called.
+        words: The words of each column, none for one of numbers; None where it is no text, and cannot have words.
+    """
 
     values: Values
     source: str
     header: Header = field(default_factory=Header)
+    words: Words | None = None
+
+    def recoded(self, words: Words, where: str) -> Table:
+        """With the classes that words have elsewhere; what is no text holds classes as their numbers."""
+        if self.words is None:
+            return self
+        return replace(self, values=recoded(self.values, self.words, words, self.source, where), words=words)
 
 
 def table_splits(path: Path, options: TableOptions) -> Splits:
@@ -62,7 +77,7 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
             continue
         if name in parts:
             raise UsageError(f"{path} has an array '{name}' of its own: leave out the {name} file {file}")
-        parts[name] = _read_single(file)
+        parts[name] = _read_single(file, parts["train"].words)
     train = parts["train"]
     for part in parts.values():
         if part.values.columns != train.values.columns:
@@ -71,12 +86,16 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
                 f"but {train.source} has {train.values.columns}: they must agree"
             )
         _refuse_other_names(part, train.header.names, f"in {train.source}")
-    classes = _classes(list(parts.values()), options.classes)
+    words = in_common(part.words for part in parts.values() if part.words is not None)
+    parts = {name: part.recoded(words, "in another table of the data") for name, part in parts.items()}
+    train = parts["train"]
+    classes = _classes(list(parts.values()), words, options.classes)
     taken = _take(train, set(PARTS) - set(parts), options)
     values = {name: train.values.take(taken[name]) if name in taken else parts[name].values for name in PARTS}
     refuse_empty_columns(values["train"], train.source)
     # Whoever says how many classes there are knows of them.
-    odd = remarks({part.source: part.values for part in parts.values()}, classes) if options.classes is None else ()
+    sources = {part.source: part.values for part in parts.values()}
+    odd = remarks(sources, classes, words) if options.classes is None else ()
     nameless = () if train.header.remark is None else (train.header.remark,)
     return Splits(
         name=path.name,
@@ -85,6 +104,7 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
         test=dataset_of(values["test"], classes),
         classes=classes,
         column_names=train.header.names,
+        words=words if any(words) else None,
         taken=taken,
         notes=(*odd, *nameless, *_gaps_not_learned_from(values)),
     )
@@ -97,14 +117,16 @@ def read_table(path: Path, shape: RowShape) -> IndexedDataset:
         path: The table: one array, or text.
         shape: What its rows must be made of.
     """
-    table = _read_single(path.expanduser())
+    table = _read_single(path.expanduser(), shape.words)
     found = table.values.columns
     if found != shape.columns:
         raise DataError(
             f"{table.source} must have as many columns as the data of the run: {shape.columns}, not {found}"
         )
     _refuse_other_names(table, shape.column_names, "in the data of the run")
-    rows = dataset_of(table.values, _classes([table], shape.classes))
+    table = table.recoded(shape.words or ((),) * shape.columns, "in the data of the run")
+    refuse_classes_above(table.values, shape.column_classes, table.source)
+    rows = dataset_of(table.values, shape.classes)
     if not shape.context_columns:
         return rows
     refuse_gap_in_context(rows, shape.context_columns, table.source)
@@ -131,14 +153,14 @@ def _read_parts(path: Path) -> dict[str, Table]:
     return {name: _checked(array, f"{path}, array '{shortened(name)}'") for name, array in arrays.items()}
 
 
-def _read_single(path: Path) -> Table:
-    """A file that is one table, not several."""
+def _read_single(path: Path, known: Words | None = None) -> Table:
+    """A file that is one table, not several, of whose words some are known."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f"{path} is not a table: its name must end in {', '.join(SUFFIXES)}")
     if suffix in TEXT:
-        values = read_csv(path)
-        return Table(values, str(path), read_header(path, values.columns))
+        text = read_csv(path, known or ())
+        return Table(text.values, str(path), text.header, text.words)
     if suffix == ".npy":
         return _checked(read_npy(path), str(path))
     return _single_array(read_npz(path), path)
@@ -170,14 +192,14 @@ def dataset_of(values: Values, classes: int) -> IndexedDataset:
     return IndexedDataset(torch.from_numpy(values.numbers), classes=classes, missing=missing)
 
 
-def _classes(tables: list[Table], given: int | None) -> int:
-    """The number of classes that all splits share."""
-    if given is None:
-        return max(table.values.classes for table in tables)
-    check_classes(given)
+def _classes(tables: list[Table], words: Words, given: int | None) -> int:
+    """The number of classes that all splits share, of which a column of words has no more than words."""
+    classes = max(table.values.classes for table in tables) if given is None else given
+    check_classes(classes)
     for table in tables:
-        refuse_classes_above(table.values, given, table.source)
-    return given
+        limits = [min(len(known) or classes, classes) for known in words]
+        refuse_classes_above(table.values, limits or classes, table.source)
+    return classes
 
 
 def _refuse_other_names(table: Table, expected: tuple[str, ...] | None, where: str) -> None:

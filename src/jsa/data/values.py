@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,13 +77,15 @@ def as_values(table: np.ndarray, source: str) -> Values:
     return Values(numbers.astype(np.uint8), missing)
 
 
-def refuse_classes_above(values: Values, classes: int, source: str) -> None:
-    """Names the first value that so many classes do not go up to."""
+def refuse_classes_above(values: Values, classes: int | Sequence[int], source: str) -> None:
+    """Names the first value that so many classes, of all columns or of each, do not go up to."""
     numbers = values.numbers
-    if int(numbers.max()) >= classes:
-        row, column = np.argwhere(numbers >= classes)[0].tolist()
+    limits = np.broadcast_to(np.asarray(classes), numbers.shape[1:])
+    if (numbers.max(axis=0) >= limits).any():
+        row, column = np.argwhere(numbers >= limits)[0].tolist()
         raise DataError(
-            f"{place(source, row, column)} holds {numbers[row, column]}, but {classes} classes go up to {classes - 1}"
+            f"{place(source, row, column)} holds {numbers[row, column]}, but {limits[column]} classes go up to "
+            f"{limits[column] - 1}"
         )
 
 

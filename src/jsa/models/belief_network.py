@@ -36,6 +36,7 @@ class BeliefNetwork(LatentVariableModel):
         style: Activation and initialisation of the deterministic layers.
         missing: Whether values of x may be missing, NaN.
         indicators: Whether the inference network then also sees which ones are. To one that does not, they are zeros.
+        values: How many of the values of ``observed`` each of its variables can take, the first ones; None for all.
 
     Example:
         >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4), Layer("bernoulli", 3)))
@@ -58,6 +59,7 @@ class BeliefNetwork(LatentVariableModel):
         style: Style | None = None,
         missing: bool = False,
         indicators: bool = True,
+        values: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         if prior not in ("fixed", "learned"):
@@ -67,7 +69,6 @@ class BeliefNetwork(LatentVariableModel):
         self.observations = Observations(observed, missing, indicators)
         network = partial(Perceptron, style=style)
         upward = [observed, *latent.layers]
-        pairs = list(pairwise(upward))
         seen = [self.observations.width, *(layer.width for layer in latent.layers[:-1])]
         upwards = [network(width, hidden, above.parameters) for width, above in zip(seen, latent.layers, strict=True)]
         self.observations.start_neutral(upwards[0])
@@ -81,8 +82,9 @@ class BeliefNetwork(LatentVariableModel):
                     below.parameters,
                     one_hot=above.classes if above.kind == "categorical" else 0,
                 ),
+                values if place == 0 else None,
             )
-            for below, above in pairs
+            for place, (below, above) in enumerate(pairwise(upward))
         )
         parameters = torch.zeros(latent.layers[-1].parameters)
         if prior == "learned":

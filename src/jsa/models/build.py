@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace, Layer
 from jsa.models.belief_network import BeliefNetwork
@@ -10,7 +13,12 @@ from jsa.models.structured_prediction import StructuredPrediction
 
 
 def build_model(
-    config: NetworkConfig, observed: Layer, context: int = 0, *, indicators: bool = False
+    config: NetworkConfig,
+    observed: Layer,
+    context: int = 0,
+    *,
+    indicators: bool = False,
+    values: Sequence[int] | None = None,
 ) -> BeliefNetwork | StructuredPrediction:
     """The model of this configuration for observations of this make, of which values may be missing.
 
@@ -19,6 +27,7 @@ def build_model(
         observed: What an observation is made of.
         context: The width of the context, 0 for none.
         indicators: Whether the inference network sees which values are missing.
+        values: How many of the values of ``observed`` each of its variables can take, the first ones; None for all.
 
     Example:
         >>> from jsa.models.configuration import preset
@@ -31,10 +40,7 @@ def build_model(
     )
     if config.conditional != (context > 0):
         raise UsageError("a conditional model needs data with a context, and the other models need data without one")
+    options: dict[str, Any] = {"style": config, "missing": True, "indicators": indicators, "values": values}
     if config.conditional:
-        return StructuredPrediction(
-            observed, context, latent, config.hidden, style=config, missing=True, indicators=indicators
-        )
-    return BeliefNetwork(
-        observed, latent, config.hidden, prior=config.prior, style=config, missing=True, indicators=indicators
-    )
+        return StructuredPrediction(observed, context, latent, config.hidden, **options)
+    return BeliefNetwork(observed, latent, config.hidden, prior=config.prior, **options)

@@ -11,9 +11,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.distributions import Factorised, factorised
+from jsa.errors import UsageError
 from jsa.latent import Layer
 from jsa.models.configuration import Style
 from jsa.models.one_hot import gather_sum, gather_sum_wins
+
+IMPOSSIBLE = -1000.0
+"""What is added to a logit to leave no probability: finite, for zero times it is zero, and within half precision."""
 
 
 class Perceptron(nn.Module):
@@ -84,16 +88,48 @@ class Perceptron(nn.Module):
 
 
 class Conditional(nn.Module):
-    """A layer of variables that is factorised given the output of a network."""
+    """A layer of variables that is factorised given the output of a network.
 
-    def __init__(self, layer: Layer, network: Perceptron) -> None:
+    Args:
+        layer: The variables.
+        network: What gives their parameters.
+        values: How many of the values of the layer each variable can take, the first ones; None for all.
+    """
+
+    impossible: Tensor | None
+
+    def __init__(self, layer: Layer, network: Perceptron, values: Sequence[int] | None = None) -> None:
         super().__init__()
         self.layer = layer
         self.network = network
+        # It follows from the data, and is no part of what is learned.
+        self.register_buffer("impossible", impossible_values(layer, values), persistent=False)
 
     def forward(self, main: Tensor, of_context: Tensor | None = None) -> Factorised:
         """The distribution of the layer."""
-        return factorised(self.layer, self.network(main, of_context))
+        parameters = self.network(main, of_context)
+        return factorised(self.layer, parameters if self.impossible is None else parameters + self.impossible)
+
+
+def impossible_values(layer: Layer, values: Sequence[int] | None) -> Float[Tensor, " parameters"] | None:
+    """What to add to the logits of a layer, so that each variable has only its first values; None for nothing.
+
+    Example:
+        >>> impossible_values(Layer("categorical", 2, classes=3), [3, 2])
+        tensor([    0.,     0.,     0.,     0.,     0., -1000.])
+        >>> impossible_values(Layer("bernoulli", 2), [1, 2])
+        tensor([-1000.,     0.])
+    """
+    if values is None or all(count == layer.classes for count in values):
+        return None
+    if layer.kind == "gaussian" or len(values) != layer.variables or not set(values) <= {*range(1, layer.classes + 1)}:
+        raise UsageError(
+            f"values are {layer.variables} numbers from 1 to {layer.classes} for a layer of {layer.variables} bits or "
+            f"variables of {layer.classes} classes, not {tuple(values)} for a {layer.kind} layer"
+        )
+    # The logit of a bit is that of its second value.
+    numbers = torch.arange(1, 2) if layer.kind == "bernoulli" else torch.arange(layer.classes)
+    return torch.where(numbers < torch.tensor(values).unsqueeze(-1), 0.0, IMPOSSIBLE).flatten()
 
 
 class Tanh(nn.Module):

@@ -31,6 +31,7 @@ class StructuredPrediction(LatentVariableModel):
         style: Activation and initialisation of the deterministic layers.
         missing: Whether values of x may be missing, NaN, though none of the context.
         indicators: Whether the inference network then also sees which ones are. To one that does not, they are zeros.
+        values: How many of the values of ``observed`` each of its variables can take, the first ones; None for all.
 
     Example:
         >>> model = StructuredPrediction(Layer("bernoulli", 6), 4, LatentSpace.of(Layer("bernoulli", 3)), hidden=(8,))
@@ -52,6 +53,7 @@ class StructuredPrediction(LatentVariableModel):
         style: Style | None = None,
         missing: bool = False,
         indicators: bool = True,
+        values: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         if len(latent.layers) != 1:
@@ -65,7 +67,8 @@ class StructuredPrediction(LatentVariableModel):
         seen = self.observations.width
         self.inference = Conditional(layer, network(seen, hidden, layer.parameters, context=context))
         self.observations.start_neutral(self.inference.network)
-        self.generative = Conditional(observed, network(layer.width, backward, observed.parameters, context=context))
+        decoder = network(layer.width, backward, observed.parameters, context=context)
+        self.generative = Conditional(observed, decoder, values)
         self.prior = Conditional(layer, network(context, hidden, layer.parameters))
 
     def posterior(self, batch: Batch) -> LayeredPosterior:

@@ -60,6 +60,8 @@ class DataIdentity:
 
     def changed(self, splits: Splits) -> str | None:
         """The first part whose rows are others here; none where all are the same."""
+        if self.shape is not None and self.shape.words != splits.words:
+            return "train"
         parts = splits.parts.items()
         return next((name for name, rows in parts if rows_identity(rows) != getattr(self, name)), None)
 

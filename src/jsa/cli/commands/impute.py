@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> None:
 
     import torch
 
-    from jsa.data.labels import column_labels
+    from jsa.data.labels import written_columns
     from jsa.data.splits import counted
     from jsa.data.table import read_table
     from jsa.encoding import most_probable
@@ -72,7 +72,7 @@ def run(arguments: Sequence[str]) -> None:
         x = torch.cat([rows.context, x], dim=1)
         missing = torch.cat([torch.zeros_like(rows.context, dtype=torch.bool), missing], dim=1)
     if out.suffix == ".csv":
-        write_arrays(out, dict(zip(column_labels(opened.shape), x.t().numpy(), strict=True)))
+        write_arrays(out, written_columns(opened.shape, x.numpy()))
     else:
         write_arrays(out, {"x": x, "missing": missing} | ({} if parsed.draw else {"mean": filled.x}))
     incomplete = missing.any(-1)

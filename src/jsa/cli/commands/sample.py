@@ -73,8 +73,8 @@ def _table(samples: Samples, opened: OpenedRun) -> dict[str, Any]:
     """The draws as rows of the data, by the names of its columns."""
     import numpy as np
 
-    from jsa.data.labels import column_labels
+    from jsa.data.labels import written_columns
 
     arrays = _arrays(samples, opened)
     parts = [np.asarray(arrays[name]) for name in ("context", "x") if name in arrays]
-    return dict(zip(column_labels(opened.shape), np.concatenate(parts, axis=1).T, strict=True))
+    return written_columns(opened.shape, np.concatenate(parts, axis=1))

@@ -1,0 +1,146 @@
+"""What stands in the cells of a table of text: numbers, words, or nothing."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from jaxtyping import Float64, Int32
+
+from jsa.data.values import RULE
+from jsa.data.words import MOST, Words, in_common
+from jsa.errors import DataError, shortened
+
+_MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null", "nan", "-nan"}
+"""How programs write a missing value, in small letters."""
+
+_NOTHING, _NUMBER, _WORD = range(3)
+_LONGEST_WORD = 100
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
+
+_NO_HEADER = "a first line is taken for a header where none of its cells is a number"
+
+
+class Cells:
+    """The cells of a table, as they are read line by line.
+
+    The same few cells come again and again, so that each is looked at once.
+
+    Args:
+        source: What to call the table in an error.
+        has_header: Whether a header was found above the first row.
+    """
+
+    def __init__(self, source: str, *, has_header: bool) -> None:
+        self._source = source
+        self._has_header = has_header
+        self._numbers: dict[str, int] = {}
+        self._rows: list[Int32[np.ndarray, " columns"]] = []
+        self._lines: list[int] = []
+        self._looked_at_from = 0
+
+    def add(self, line: int, cells: list[str]) -> None:
+        """Takes the cells of a line, or tells the first that is wrong."""
+        for column, cell in enumerate(cells, start=1):
+            if cell not in self._numbers:
+                if (fault := self._fault(cell)) is not None:
+                    raise DataError(f"{self._source}: line {line}, column {column} {fault}")
+                self._numbers[cell] = len(self._numbers)
+        if self._rows and len(cells) != len(self._rows[0]):
+            first = len(self._rows[0])
+            raise DataError(f"{self._source}: line {line} has {len(cells)} cells, but the first row has {first}")
+        self._rows.append(np.array([self._numbers[cell] for cell in cells], dtype=np.int32))
+        self._lines.append(line)
+        # A file of texts is refused before all of it is in memory.
+        if len(self._numbers) > 2 * max(self._looked_at_from, MOST * len(cells)):
+            self._looked_at_from = len(self._numbers)
+            self._words()
+
+    def values(self) -> tuple[Float64[np.ndarray, "rows columns"], Words]:
+        """The numbers and classes of words, NaN where one is missing, and the words of each column."""
+        if not self._rows:
+            raise DataError(f"{self._source} holds no rows below its header")
+        words = self._words()
+        table = np.empty((len(self._rows), len(words)))
+        as_numbers = np.array([float(cell) if _kind(cell) == _NUMBER else np.nan for cell in self._numbers])
+        rows = np.stack(self._rows)
+        for column, known in enumerate(words):
+            classes = {word: float(number) for number, word in enumerate(known)}
+            lookup = np.array([classes.get(cell.strip(), np.nan) for cell in self._numbers]) if known else as_numbers
+            table[:, column] = lookup[rows[:, column]]
+        return table, words
+
+    def _words(self) -> Words:
+        """The words of each column, which holds nothing else, or numbers and no words."""
+        kinds = np.array([_kind(cell) for cell in self._numbers])
+        rows, found = np.stack(self._rows), list(self._numbers)
+        words = []
+        strange: list[tuple[int, int]] = []
+        for column in range(rows.shape[1]):
+            kind = kinds[rows[:, column]]
+            _, numbers, others = np.bincount(kind, minlength=3)
+            if numbers and others:
+                strange.append((int(np.argmax(kind == (_WORD if numbers >= others else _NUMBER))), column))
+            held = {found[number].strip() for number in np.unique(rows[:, column]) if kinds[number] == _WORD}
+            if len(held) > MOST:
+                raise DataError(
+                    f"{self._source}: column {column + 1} (counted from 1) has more than {MOST} different words, "
+                    "which are too many for classes: leave out a column of names or texts"
+                )
+            words.append(tuple(held))
+        if strange:
+            self._refuse(*min(strange))
+        return in_common([tuple(words)])
+
+    def _refuse(self, row: int, column: int) -> None:
+        cell = next(cell for cell, number in self._numbers.items() if number == self._rows[row][column])
+        if _kind(cell) == _NUMBER:
+            fault = f"holds {cell.strip()}, but the others of its column are words: a column holds numbers or words"
+        else:
+            header = f"; {_NO_HEADER}" if row == 0 and not self._has_header else ""
+            fault = f"holds '{shortened(cell)}', which is no number: write values as 0, 1, 2 and so on{header}"
+        raise DataError(f"{self._source}: line {self._lines[row]}, column {column + 1} {fault}")
+
+    def _fault(self, cell: str) -> str | None:
+        """What is wrong with a cell in any column."""
+        row = len(self._rows)
+        held = cell.strip()
+        if _kind(cell) == _NOTHING:
+            return None
+        if _kind(cell) == _WORD and not _DECIMAL_COMMA.fullmatch(held):
+            if len(held) <= _LONGEST_WORD and not _CONTROL.search(held):
+                return None
+            return f"holds '{shortened(cell)}', which is no number and no word"
+        if _kind(cell) == _NUMBER and 0 <= float(cell) <= 255 and float(cell).is_integer():
+            return None
+        numbered = "; leave out a column of row numbers" if row > 1 and held in (str(row), str(row + 1)) else ""
+        header = f"; {_NO_HEADER}" if row == 0 and not self._has_header else ""
+        return f"holds {shortened(held)}, but {RULE}{numbered}{header}"
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that its value is missing.
+
+    >>> is_missing(" n/a"), is_missing("0"), is_missing("no")
+    (True, False, False)
+    """
+    return cell.strip().lower().removeprefix("+") in _MISSING
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a number, of any kind.
+
+    >>> is_number(" 1e3"), is_number("1_000"), is_number("one")
+    (True, False, False)
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    # Python takes more for a number than numpy does.
+    return "_" not in cell and cell.isascii()
+
+
+def _kind(cell: str) -> int:
+    return _NOTHING if is_missing(cell) else _NUMBER if is_number(cell) else _WORD
