@@ -78,11 +78,12 @@ class Cells:
         words = []
         strange: list[tuple[int, int]] = []
         for column in range(rows.shape[1]):
-            kind = kinds[rows[:, column]]
-            _, numbers, others = np.bincount(kind, minlength=3)
+            counts = np.bincount(rows[:, column], minlength=len(found))
+            numbers, others = (int(counts[kinds == kind].sum()) for kind in (_NUMBER, _WORD))
             if numbers and others:
-                strange.append((int(np.argmax(kind == (_WORD if numbers >= others else _NUMBER))), column))
-            held = {found[number].strip() for number in np.unique(rows[:, column]) if kinds[number] == _WORD}
+                fewer = _WORD if numbers >= others else _NUMBER
+                strange.append((int(np.argmax(kinds[rows[:, column]] == fewer)), column))
+            held = {found[number].strip() for number in np.flatnonzero(counts) if kinds[number] == _WORD}
             if len(held) > MOST:
                 raise DataError(
                     f"{self._source}: column {column + 1} (counted from 1) has more than {MOST} different words, "
