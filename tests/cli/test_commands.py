@@ -1,6 +1,9 @@
 """The commands from end to end, on a small table of the user's own."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +66,18 @@ def test_evaluate_agrees_with_the_run_and_with_enumeration(
     assert record["nll"] == pytest.approx(exact, abs=6 * record["monte_carlo_error"] + 1e-3)
     assert record["bounds"]["1"] < record["bounds"]["10"] < -exact + 0.01
     assert "exact" in capsys.readouterr().out
+
+
+def test_a_reader_who_goes_away_does_not_cost_the_files(run_folder: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "jsa", "evaluate", str(run_folder), "--samples", "5"]
+    files = [tmp_path / "nll.json", tmp_path / "nll.csv"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as pipe:  # noqa: PTH123
+        flags = ["--json", str(files[0]), "--out", str(files[1])]
+        done = subprocess.run([*command, *flags], stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert "Traceback" not in done.stderr
+    assert all(file.is_file() for file in files)
 
 
 def test_sample_draws_pictures_and_numbers(run_folder: Path, tmp_path: Path) -> None:
