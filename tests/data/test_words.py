@@ -166,9 +166,10 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     text = "\n".join(",".join(map(str, line)) for line in [columns, *zip(*columns.values(), strict=True)])
     assert values(read_table(written(tmp_path, text), shape)) == numbers.tolist()
     labels = observed_labels(shape)
-    assert labels[:8] == [
-        *("smokes = no", "smokes = yes", "smokes = (none)", "smokes = (none)"),
-        *("colour = blue", "colour = green", "colour = red", "colour = (none)"),
+    assert labels[:4] == [None, "smokes = yes", None, None]
+    assert labels[4:] == [
+        *("colour = blue", "colour = green", "colour = red", None),
+        *("children = 0", "children = 1", "children = 2", "children = 3"),
     ]
     assert from_record(RowShape, to_record(shape)) == shape
 

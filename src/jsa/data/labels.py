@@ -9,10 +9,13 @@ import numpy as np
 from jaxtyping import UInt8
 
 from jsa.data.shape import RowShape
+from jsa.errors import shortened
 
 
-def observed_labels(shape: RowShape) -> list[str]:
-    """A label for each number of `Batch.x`: the column's name, or its place, and with more than two classes the value.
+def observed_labels(shape: RowShape) -> list[str | None]:
+    """A label for each number of `Batch.x`: the column's name, or its place, and what the number is the probability of.
+
+    A number that says nothing new has none: the first of two values, and classes that a column cannot have.
 
     Example:
         >>> observed_labels(RowShape(2, 1, 2, None))
@@ -21,14 +24,22 @@ def observed_labels(shape: RowShape) -> list[str]:
         ['colour = 0', 'colour = 1', 'colour = 2']
         >>> observed_labels(RowShape(2, 2, 2, (2, 2)))
         ['pixel 2,1', 'pixel 2,2']
-        >>> observed_labels(RowShape(1, 0, 2, None, ("smokes",), words=(("no", "yes"),)))
-        ['smokes = yes']
+        >>> observed_labels(RowShape(1, 0, 3, None, ("smokes",), words=(("no", "yes"),)))
+        [None, 'smokes = yes', None]
     """
     words = shape.words or ((),) * shape.columns
-    columns = list(zip(column_labels(shape), words, strict=True))[shape.context_columns :]
-    if shape.classes == 2:
-        return [f"{name} = {known[1]}" if len(known) == 2 else name for name, known in columns]
-    return [f"{name} = {_value(number, known)}" for name, known in columns for number in range(shape.classes)]
+    numbers = (1,) if shape.classes == 2 else range(shape.classes)
+    columns = zip(column_labels(shape), words, shape.column_classes, strict=True)
+    observed = list(columns)[shape.context_columns :]
+    return [_label(number, *column, shape.classes) for column in observed for number in numbers]
+
+
+def _label(number: int, name: str, words: tuple[str, ...], values: int, classes: int) -> str | None:
+    if number >= values or (number == 0 and values == 2):
+        return None
+    if words:
+        return f"{name} = {shortened(words[number])}"
+    return name if classes == 2 else f"{name} = {number}"
 
 
 def written_columns(shape: RowShape, numbers: UInt8[np.ndarray, "rows columns"]) -> dict[str, Any]:
@@ -42,13 +53,6 @@ def written_columns(shape: RowShape, numbers: UInt8[np.ndarray, "rows columns"])
     words = shape.words or ((),) * shape.columns
     columns = zip(column_labels(shape), words, numbers.T.tolist(), strict=True)
     return {label: [known[number] for number in column] if known else column for label, known, column in columns}
-
-
-def _value(number: int, words: tuple[str, ...]) -> str:
-    """What a class is called; of a column of words, those behind the last are none."""
-    if not words:
-        return str(number)
-    return words[number] if number < len(words) else "(none)"
 
 
 def column_labels(shape: RowShape) -> Sequence[str]:

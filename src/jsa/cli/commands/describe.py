@@ -76,16 +76,17 @@ def run(arguments: Sequence[str]) -> None:
     print(f"\n{counted(written, 'latent variable')} in {parsed.out}")
 
 
-def _paragraph(found: Effects, variable: int, labels: Sequence[str], columns: int) -> Iterator[str]:
+def _paragraph(found: Effects, variable: int, labels: Sequence[str | None], columns: int) -> Iterator[str]:
     """How often a variable has its values, and the columns that change most with it."""
     shares, total = found.shares[variable].tolist(), float(found.explained.sum())
     part = float(found.explained[variable]) / total if total else 0.0
-    is_bit, width = len(shares) == 2, max(map(len, labels))
+    is_bit, width = len(shares) == 2, max(len(label or "") for label in labels)
     yield f"\n{'bit' if is_bit else 'variable'} {variable + 1}, {part:.1%} of what all explain"
     values = [f"on in {shares[1]:.1%} of the rows"] if is_bit else [f"{share:.1%} of the rows" for share in shares]
     for value, (share, (before, after)) in enumerate(zip(values, found.changes(variable), strict=True)):
         yield f"  {share}" if is_bit else f"  class {value}, {share}"
-        for column in (after - before).abs().argsort(descending=True)[:columns].tolist():
+        order = (after - before).abs().argsort(descending=True).tolist()
+        for column in [column for column in order if labels[column] is not None][:columns]:
             yield f"    {labels[column]:{width}}  {before[column]:.2f} -> {after[column]:.2f}"
 
 
