@@ -35,7 +35,7 @@ class Cells:
     def __init__(self, source: str, *, has_header: bool) -> None:
         self._source = source
         self._has_header = has_header
-        self._numbers: dict[str, int] = {}
+        self._places: dict[str, int] = {}  # of each different cell, in the order in which they came
         self._rows: list[Int32[np.ndarray, " columns"]] = []
         self._lines: list[int] = []
         self._looked_at_from = 0
@@ -43,18 +43,18 @@ class Cells:
     def add(self, line: int, cells: list[str]) -> None:
         """Takes the cells of a line, or tells the first that is wrong."""
         for column, cell in enumerate(cells, start=1):
-            if cell not in self._numbers:
+            if cell not in self._places:
                 if (fault := self._fault(cell)) is not None:
                     raise DataError(f"{self._source}: line {line}, column {column} {fault}")
-                self._numbers[cell] = len(self._numbers)
+                self._places[cell] = len(self._places)
         if self._rows and len(cells) != len(self._rows[0]):
             first = len(self._rows[0])
             raise DataError(f"{self._source}: line {line} has {len(cells)} cells, but the first row has {first}")
-        self._rows.append(np.array([self._numbers[cell] for cell in cells], dtype=np.int32))
+        self._rows.append(np.array([self._places[cell] for cell in cells], dtype=np.int32))
         self._lines.append(line)
         # A file of texts is refused before all of it is in memory.
-        if len(self._numbers) > 2 * max(self._looked_at_from, MOST * len(cells)):
-            self._looked_at_from = len(self._numbers)
+        if len(self._places) > 2 * max(self._looked_at_from, MOST * len(cells)):
+            self._looked_at_from = len(self._places)
             self._words()
 
     def values(self) -> tuple[Float64[np.ndarray, "rows columns"], Words]:
@@ -63,27 +63,31 @@ class Cells:
             raise DataError(f"{self._source} holds no rows below its header")
         words = self._words()
         table = np.empty((len(self._rows), len(words)))
-        as_numbers = np.array([float(cell) if _kind(cell) == _NUMBER else np.nan for cell in self._numbers])
-        rows = np.stack(self._rows)
+        cells, rows = list(self._places), np.stack(self._rows)
+        numbers = np.array([float(cell) if _kind(cell) == _NUMBER else np.nan for cell in cells])
         for column, known in enumerate(words):
-            classes = {word: float(number) for number, word in enumerate(known)}
-            lookup = np.array([classes.get(cell.strip(), np.nan) for cell in self._numbers]) if known else as_numbers
-            table[:, column] = lookup[rows[:, column]]
+            values = numbers
+            if known:
+                classes = {word: number for number, word in enumerate(known)}
+                there = np.unique(rows[:, column])
+                values = np.full(len(cells), np.nan)
+                values[there] = [classes.get(cells[place].strip(), np.nan) for place in there]
+            table[:, column] = values[rows[:, column]]
         return table, words
 
     def _words(self) -> Words:
         """The words of each column, which holds nothing else, or numbers and no words."""
-        kinds = np.array([_kind(cell) for cell in self._numbers])
-        rows, found = np.stack(self._rows), list(self._numbers)
+        kinds = np.array([_kind(cell) for cell in self._places])
+        cells, rows = list(self._places), np.stack(self._rows)
         words = []
         strange: list[tuple[int, int]] = []
         for column in range(rows.shape[1]):
-            counts = np.bincount(rows[:, column], minlength=len(found))
+            counts = np.bincount(rows[:, column], minlength=len(cells))
             numbers, others = (int(counts[kinds == kind].sum()) for kind in (_NUMBER, _WORD))
             if numbers and others:
                 fewer = _WORD if numbers >= others else _NUMBER
                 strange.append((int(np.argmax(kinds[rows[:, column]] == fewer)), column))
-            held = {found[number].strip() for number in np.flatnonzero(counts) if kinds[number] == _WORD}
+            held = {cells[place].strip() for place in np.flatnonzero(counts * (kinds == _WORD))}
             if len(held) > MOST:
                 raise DataError(
                     f"{self._source}: column {column + 1} (counted from 1) has more than {MOST} different words, "
@@ -95,7 +99,7 @@ class Cells:
         return in_common([tuple(words)])
 
     def _refuse(self, row: int, column: int) -> None:
-        cell = next(cell for cell, number in self._numbers.items() if number == self._rows[row][column])
+        cell = list(self._places)[self._rows[row][column]]
         if _kind(cell) == _NUMBER:
             fault = f"holds {cell.strip()}, but the others of its column are words: a column holds numbers or words"
         else:
