@@ -221,14 +221,16 @@ def test_gaps_are_filled_in(open_to_gaps: DiscreteLatentModel, table: np.ndarray
     assert np.array_equal(open_to_gaps.impute(table), table)
 
 
-@pytest.mark.parametrize("kind", ["int64", "Int64", "boolean", "category", "object", "list"])
+@pytest.mark.parametrize("kind", ["int64", "Int64", "boolean", "category", "one category", "object", "NA", "list"])
 def test_frames_and_lists_are_what_the_array_is(table: np.ndarray, gaps: np.ndarray, kind: str) -> None:
     array = np.where(gaps, np.nan, table) if kind != "int64" else table
     whole = pandas.DataFrame(table, columns=[f"question {number}" for number in range(12)])
     X: Any = [[None if np.isnan(value) else int(value) for value in row] for row in array]
     if kind != "list":
-        frame = whole if kind == "int64" else whole.astype("bool" if kind == "boolean" else "int64").astype(kind)
-        X = frame.mask(np.isnan(array))
+        kinds = {"one category": {"question 1": "category"}, "NA": "object"}
+        frame = whole if kind == "int64" else whole.astype("bool" if kind == "boolean" else "int64")
+        X = frame.astype(kinds.get(kind, kind))
+        X = X.mask(np.isnan(array), pandas.NA) if kind == "NA" else X.mask(np.isnan(array))
     fitted, expected = DiscreteLatentModel(**TINY).fit(X), DiscreteLatentModel(**TINY).fit(array)
     assert np.array_equal(fitted.transform(X), expected.transform(array))
     assert np.array_equal(fitted.impute(X), expected.impute(array))
@@ -239,8 +241,11 @@ def test_frames_and_lists_are_what_the_array_is(table: np.ndarray, gaps: np.ndar
 def test_words_are_encoded_before_and_come_back(table: np.ndarray, gaps: np.ndarray) -> None:
     words = pandas.DataFrame(np.where(table, "yes", "no")).mask(gaps)
     words.columns = [f"question {number}" for number in range(12)]
-    with pytest.raises(ValueError, match=r"'(yes|no)'.*but a table holds whole numbers.*OrdinalEncoder"):
-        DiscreteLatentModel(**TINY).fit(words.astype("category"))
+    for wrong in (words, words.astype("category"), np.where(table, "yes", "no"), np.where(table, "yes", "no").tolist()):
+        with pytest.raises(
+            ValueError, match=r"string.*; a table holds whole numbers.*OrdinalEncoder makes such of words"
+        ):
+            DiscreteLatentModel(**TINY).fit(wrong)
     encoder, model = OrdinalEncoder(), DiscreteLatentModel(latents=3, epochs=60, learning_rate=0.03, random_state=0)
     encoded = encoder.fit_transform(words)
     filled = pandas.DataFrame(encoder.inverse_transform(model.fit(encoded).impute(encoded)), columns=words.columns)

@@ -87,7 +87,10 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """
     import numpy as np
 
-    made: dict[str, Any] = {name: np.asarray(values) for name, values in arrays.items()}
+    # Words stay in a list: as an array, each takes the memory of the longest.
+    made: dict[str, Any] = {
+        name: values if isinstance(values, list) else np.asarray(values) for name, values in arrays.items()
+    }
     with replacing(path) as temporary:
         if path.suffix == ".npz":
             with temporary.open("wb") as file:
@@ -97,13 +100,15 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
         with temporary.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(columns)
-            writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+            writer.writerows(zip(*columns.values(), strict=True))
 
 
-def _columns(name: str, array: Any) -> list[tuple[str, Any]]:
-    if array.ndim == 1:
-        return [(name, array)]
-    return [(f"{name} {number}", values) for number, values in enumerate(array.T, start=1)]
+def _columns(name: str, values: Any) -> list[tuple[str, list[Any]]]:
+    if isinstance(values, list):
+        return [(name, values)]
+    if values.ndim == 1:
+        return [(name, values.tolist())]
+    return [(f"{name} {number}", column.tolist()) for number, column in enumerate(values.T, start=1)]
 
 
 def check_destination(path: Path, option: str, **formats: str) -> None:

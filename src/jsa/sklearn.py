@@ -267,28 +267,31 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         if np.ma.is_masked(X):
             X = np.ma.filled(np.ma.asarray(X, dtype=np.float64), np.nan)
         least = 2 if reset else 1
-        checked = validate_data(self, X, reset=reset, ensure_min_samples=least, ensure_all_finite="allow-nan")
-        if checked.dtype.kind == "O":
-            checked = _numbers(checked)
+        try:
+            checked = validate_data(
+                self, _without_categories(X), reset=reset, ensure_min_samples=least, ensure_all_finite="allow-nan"
+            )
+            if checked.dtype.kind == "O":
+                # A list with None.
+                checked = checked.astype(np.float64)
+        except ValueError as error:
+            if "string" not in str(error):
+                raise
+            raise DataError(f"{error}; {RULE}, and sklearn.preprocessing.OrdinalEncoder makes such of words") from error
         if checked.dtype.kind in "if":
             check_non_negative(checked, type(self).__name__)
         return as_values(checked, "X")
 
 
-def _numbers(values: NDArray[np.object_]) -> NDArray[np.float64]:
-    """Lists with None and columns of pandas' categories, which scikit-learn leaves as the objects that they hold.
-
-    >>> _numbers(np.array([[1, None], [0, 1]]))
-    array([[ 1., nan],
-           [ 0.,  1.]])
-    """
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"X holds values that are no numbers ({error}), but {RULE}: sklearn.preprocessing.OrdinalEncoder makes "
-            "such of words"
-        ) from error
+def _without_categories(X: Any) -> Any:
+    """A data frame with NaN for what is missing in its columns of categories and objects, as scikit-learn knows it."""
+    if not hasattr(X, "iloc") or not hasattr(X, "columns"):
+        return X
+    doubtful = {name: object for name, dtype in X.dtypes.items() if str(dtype) in ("category", "object")}
+    if not doubtful:
+        return X
+    plain = X.astype(doubtful)
+    return plain.where(plain.notna(), np.nan)
 
 
 def _whole(name: str, given: Any, lowest: int = 1) -> int:

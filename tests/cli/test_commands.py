@@ -68,8 +68,9 @@ def test_evaluate_agrees_with_the_run_and_with_enumeration(
     assert "exact" in capsys.readouterr().out
 
 
-def test_a_reader_who_goes_away_does_not_cost_the_files(run_folder: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "jsa", "evaluate", str(run_folder), "--samples", "5"]
+@pytest.mark.parametrize("bounds", [[], ["--bounds", "1", "5"]])
+def test_a_reader_who_goes_away_does_not_cost_the_files(run_folder: Path, tmp_path: Path, bounds: list[str]) -> None:
+    command = [sys.executable, "-m", "jsa", "evaluate", str(run_folder), "--samples", "5", *bounds]
     files = [tmp_path / "nll.json", tmp_path / "nll.csv"]
     reading, writing = os.pipe()
     os.close(reading)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +92,16 @@ def test_words_describe_and_are_scored(folder: Path, capsys: pytest.CaptureFixtu
         assert main(["evaluate", str(folder / "run"), "--data", str(table), "--out", str(figures)]) == 0
         found.append(float(np.load(figures)["nll"][0]))
     assert found[0] + 2 < found[1]
+
+
+def test_words_that_a_terminal_cannot_show_are_shown_for_all_that(folder: Path, tmp_path: Path) -> None:
+    rows = [["ja" if cell == "yes" else cell.replace("green", "grün") for cell in row] for row in people(100, seed=0)]
+    table, run = save(tmp_path / "people.csv", rows), tmp_path / "run"
+    assert main(["train", "--data", str(table), *SIZES, "--epochs", "1", "--out", str(run)]) == 0
+    command = [sys.executable, "-m", "jsa", "describe", str(run), "--columns", "100"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "colour = gr\\xfcn" in done.stdout
 
 
 def test_other_words_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

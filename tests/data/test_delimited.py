@@ -78,7 +78,10 @@ def test_a_single_column_and_a_single_row(tmp_path):
         ("0,1\n1,x\n", "line 2, column 2 holds 'x', which is no number"),
         ("a,b\n0,1\n\n1,x\n", "line 4, column 2 holds 'x', which is no number"),
         ("0,y\n1,1\n", "line 1, column 2 holds 'y', which is no number"),
-        ("0,y\n1,1\n", "write values as 0, 1, 2 and so on; a first line is taken for a header where none"),
+        (
+            "0,y\n1,1\n",
+            "2 and so on, or its whole column as words; a first line is taken for a header where none",
+        ),
         ("2019,2020\n1,1\n", "line 1, column 1 holds 2019, but .* a first line is taken for a header where none"),
         ("0,1\nyes,1\n", "line 2, column 1 holds 'yes', which is no number: write values as 0, 1, 2 and so on"),
         (
@@ -140,9 +143,9 @@ def test_the_names_of_a_header(tmp_path, text, names, remark):
     path.write_text(text)
     table = read_csv(path)
     assert table.values.columns == 2
-    found = table.header
-    assert found.names == names
-    assert found.remark == (remark and f"the header of {path} {remark}, so that columns go by their numbers")
+    assert table.names == names
+    sentence = f"the header of {path} {remark}, so that columns go by their numbers"
+    assert table.remarks == (() if remark is None else (sentence,))
 
 
 def test_blank_lines_at_both_ends_of_one_column_are_nothing(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jsa.data.remarks import remarks
+from jsa.data.remarks import about_numbers
 from jsa.data.values import Values
 
 BITS = np.random.default_rng(0).integers(0, 2, (30, 20)).astype(np.uint8)
@@ -14,7 +14,9 @@ GRADES = np.random.default_rng(0).integers(0, 5, (30, 20)).astype(np.uint8)
 
 def of(classes: int, **tables: np.ndarray) -> tuple[str, ...]:
     """What is said of tables of these names."""
-    return remarks({f"{name}.csv": Values(values) for name, values in tables.items()}, classes)
+    found = {f"{name}.csv": Values(values) for name, values in tables.items()}
+    assert max(values.classes for values in found.values()) == classes
+    return about_numbers(found)
 
 
 def with_columns(*columns: int) -> np.ndarray:
@@ -96,9 +98,9 @@ def test_classes_that_are_counted_from_one_are_noted() -> None:
     assert note.endswith("for 5 classes instead of 6")
     assert of(6, t=GRADES + 1, test=GRADES) == ()
     missing = GRADES == 0
-    (note,) = remarks({"t.csv": Values(GRADES, missing)}, 5)
+    (note,) = about_numbers({"t.csv": Values(GRADES, missing)})
     assert "for 4 classes instead of 5" in note
-    assert remarks({"t.csv": Values(GRADES, missing & (GRADES > 0))}, 5) == ()
+    assert about_numbers({"t.csv": Values(GRADES, missing & (GRADES > 0))}) == ()
 
 
 def test_a_binary_table_counted_from_one_is_noted() -> None:

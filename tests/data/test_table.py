@@ -316,11 +316,14 @@ def test_what_nothing_is_known_of_is_refused(tmp_path):
     for name, values, sentence in (
         ("row", with_gaps(20, (3, slice(None))), r"row 4 \(counted from 1\) has no value at all: leave it out"),
         ("column", with_gaps(20, (slice(None), 3)), r"column 4 \(counted from 1\) has no value in the rows to .* out$"),
-        ("last", with_gaps(20, (slice(None), 11)), "column 12 .*: leave it out, or the delimiter at the end of each"),
+        ("last", with_gaps(20, (slice(None), 11)), r"column 12 \(counted from 1\) has no value in the rows to .* out$"),
     ):
         np.save(tmp_path / f"{name}.npy", values)
         with pytest.raises(DataError, match=sentence):
             load(str(tmp_path / f"{name}.npy"))
+    (tmp_path / "last.csv").write_text("0,1,\n1,0,\n" * 10)
+    with pytest.raises(DataError, match=r"column 3 .*: leave it out, or the delimiter at the end of each line"):
+        load(str(tmp_path / "last.csv"))
 
 
 def test_a_column_without_a_value_to_learn_from_is_refused(tmp_path):

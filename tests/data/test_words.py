@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from jsa.errors import DataError, UsageError
 from jsa.records import from_record, to_record
 
 ANSWERS = (("no", "yes"), ("blue", "green", "red"), ())
+VALUES = (2, 3, 4)
 SURVEY = "smokes,colour,children\n" + "yes,red,0\nno,green,3\nno,,1\n,blue,2\n" * 5
 
 
@@ -49,7 +51,7 @@ def test_words_are_classes_in_the_order_of_the_alphabet(tmp_path: Path, text: st
     assert table.words == (("no", "yes"), ("blue", "red"))
     assert table.values.numbers[:2].tolist() == [[1, 1], [0, 0]]
     assert table.values.missing is None
-    assert (table.header.names == ("a", "b")) == text.lstrip("\ufeff").startswith(("a,b", "a\tb"))
+    assert (table.names == ("a", "b")) == text.lstrip("\ufeff").startswith(("a,b", "a\tb"))
 
 
 def test_numbers_words_and_gaps_stand_side_by_side(tmp_path: Path) -> None:
@@ -160,7 +162,7 @@ def test_numbers_and_words_are_not_taken_for_each_other(tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    shape = RowShape(3, 0, 4, None, ("smokes", "colour", "children"), words=ANSWERS)
+    shape = RowShape(3, 0, 4, None, ("smokes", "colour", "children"), words=ANSWERS, values=VALUES)
     numbers = np.array([[1, 2, 3], [0, 0, 0]], dtype=np.uint8)
     columns = written_columns(shape, numbers)
     text = "\n".join(",".join(map(str, line)) for line in [columns, *zip(*columns.values(), strict=True)])
@@ -175,26 +177,141 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "values", "sentence"),
     [
-        (ANSWERS[:2], "a row of 3 columns cannot have the words of 2"),
-        ((("a", "b", "c", "d", "e"), (), ()), "5 words cannot stand for 4 classes"),
+        (ANSWERS[:2], VALUES, "words must be as many as a row has columns, each of them none or as many as its values"),
+        (ANSWERS, None, "words must be as many as a row has columns, each of them none or as many as its values"),
+        (None, (2, 3), r"values must be 3 numbers from 1 to 4, not \(2, 3\)"),
+        (None, (2, 3, 5), r"values must be 3 numbers from 1 to 4, not \(2, 3, 5\)"),
+        (None, (0, 3, 4), r"values must be 3 numbers from 1 to 4, not \(0, 3, 4\)"),
     ],
 )
-def test_words_of_no_row_are_refused(words: tuple[tuple[str, ...], ...], sentence: str) -> None:
+def test_words_of_no_row_are_refused(words: Any, values: Any, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        RowShape(3, 0, 4, None, words=words)
+        RowShape(3, 0, 4, None, words=words, values=values)
 
 
-def test_what_looks_wrong_is_said(tmp_path: Path) -> None:
-    twice = load(str(written(tmp_path, "a,b\n" + "Yes,no\nno,yes\nyes,no\n" * 10)))
-    assert twice.notes == ("column 1 has the words 'Yes' and 'yes': write them alike if they mean the same",)
-    names = load(str(written(tmp_path, "a,b\n" + "".join(f"name {row},{row % 2}\n" for row in range(30)))))
-    (note,) = names.notes
-    assert note.startswith("few words come twice in column 1 of ")
-    assert note.endswith(", which gives every column 30 classes: remove what names the rows")
-    assert load(str(written(tmp_path, SURVEY))).notes == ()
-    (numbered,) = load(
-        str(written(tmp_path, "a,b,c\n" + "".join(f"{row},yes,{row % 2}\n{row},no,1\n" for row in range(30))))
-    ).notes
-    assert "values above 1 stand only in column 1" in numbered
+def notes(folder: Path, text: str, **options: Any) -> tuple[str, ...]:
+    """What is said about a table, which is called ``table.csv`` in it."""
+    path = written(folder, text)
+    return tuple(note.replace(str(path), "table.csv") for note in load(str(path), **options).notes)
+
+
+MIXED = "".join(f"{'mf'[row % 2]},{row % 2},{row // 2 % 2}\n" for row in range(30))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "a,b\n" + "Yes,no\nno,yes\nyes,no\n" * 10,
+            "column 1 has the words 'Yes' and 'yes': write them alike if they mean the same",
+        ),
+        (
+            "a,b\n" + "".join(f"name {row},{row % 2}\n" for row in range(30)),
+            "column 1 of table.csv has up to 30 words, and every column takes the work of 30 classes: join rare words, "
+            "or remove what names the rows",
+        ),
+        (
+            "a,b,c\n" + "".join(f"{row},yes,{row % 2}\n{row},no,1\n" for row in range(30)),
+            "values above 1 stand only in column 1 of table.csv and give every column of numbers 30 classes: remove "
+            "from the table what is no variable, row numbers for instance, or check the table with --data-classes 2",
+        ),
+        (
+            "sex,2,3\n" + MIXED,
+            "values above 1 stand only in the first row of table.csv and give every column of numbers 4 classes: "
+            "remove that row if it is a header, or check the table with --data-classes 2",
+        ),
+        (
+            "sex,0,1\n" + MIXED,
+            "words of the first line of table.csv, such as 'sex', stand nowhere else in their columns: if it is a "
+            "header, leave no numbers in it, for a line with numbers is a row",
+        ),
+        (
+            "sex,answer,answers\n" + MIXED.replace("0", "2"),
+            "no value of table.csv is 0, and classes are counted from 0: subtract 1 from every value, for 2 classes "
+            "instead of 3",
+        ),
+        (
+            "violet,red\n" + "rose,red\ntulip,green\ntulip,red\n" * 5,
+            "the first line of table.csv is taken for a row, not for a header, for 'red' stands again in its column",
+        ),
+        (
+            ("smokes,sex\n" + "yes,m\nno,f\nno,m\n" * 10) * 2,
+            "the first line of table.csv comes again, and its words stand in no other line: remove what are headers",
+        ),
+        (
+            "drinks,smokes\n" + "None,no\nmuch,yes\nlittle,no\n" * 5,
+            "'None' in column 1 of table.csv is taken for a missing value: write another word if it is an answer",
+        ),
+        (
+            "drinks,smokes\n" + "-,no\n+,yes\n++,no\n" * 5,
+            "'-' in column 1 of table.csv is taken for a missing value: write another word if it is an answer",
+        ),
+    ],
+)
+def test_what_looks_wrong_is_said(tmp_path: Path, text: str, sentence: str) -> None:
+    assert sentence in notes(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text", [SURVEY, "yes,no\n" * 5 + "no,yes\nno,no\n", "a,b\n" + "none,1\n0,1\n" * 5, "a,b\nx,1\ny,0\nz,1\nz,0\n" * 1]
+)
+def test_what_looks_right_is_not(tmp_path: Path, text: str) -> None:
+    assert notes(tmp_path, text, valid_fraction=0.3, test_fraction=0.3) == ()
+
+
+def test_first_lines_of_which_words_are_known_are_rows(tmp_path: Path) -> None:
+    shape = load(str(written(tmp_path, SURVEY.split("\n", 1)[1]))).row_shape
+    assert shape.column_names is None
+    with pytest.raises(DataError, match=r"row 1, column 1 \(counted from 1\) holds 'maybe', which is none"):
+        read_table(written(tmp_path, "maybe,red,\nno,,1\n", "new.csv"), shape)
+    with pytest.raises(DataError, match=r"row 1, column 1 \(counted from 1\) holds 'maybe', which is none"):
+        read_table(written(tmp_path, "maybe,red,\n", "new.csv"), shape)
+
+
+def test_words_beside_arrays_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "numbers.npy", np.array([[0, 1], [1, 0], [2, 1]] * 10))
+    words = written(tmp_path, "a,b\nno,x\nyes,y\nnever,x\n")
+    with pytest.raises(DataError, match=r"numbers.npy: column 1 \(counted from 1\) holds numbers, but words"):
+        load(str(tmp_path / "numbers.npy"), valid_file=words)
+    with pytest.raises(DataError, match=r"numbers.npy: column 1 \(counted from 1\) holds numbers, but words"):
+        load(str(words), valid_file=tmp_path / "numbers.npy", test_fraction=0.3)
+
+
+def test_numbers_have_their_own_classes(tmp_path: Path) -> None:
+    colours = [f"colour {number}" for number in range(12)]
+    text = "colour,smokes\n" + "".join(f"{colours[row % 12]},{row % 2}\n" for row in range(60))
+    splits = load(str(written(tmp_path, text)))
+    assert (splits.classes, splits.row_shape.column_classes) == (12, (12, 2))
+    # What is given is about numbers: a column of words has as many as words.
+    assert load(str(tmp_path / "table.csv"), classes=3).row_shape.column_classes == (12, 3)
+    with pytest.raises(UsageError, match="classes is 1: a variable takes between 2 and 256 values"):
+        load(str(tmp_path / "table.csv"), classes=1)
+
+
+def test_more_words_together_than_a_byte_has_values(tmp_path: Path) -> None:
+    table = written(tmp_path, "".join(f"row {row},1\n" for row in range(256)) * 2)
+    other = written(tmp_path, "row new,1\nrow new,0\n", "valid.csv")
+    with pytest.raises(DataError, match=r"table.csv and .*valid.csv: column 1 .* has more than 256 different words"):
+        load(str(table), valid_file=other)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("table.csv", "Doe, Jane;yes\nRoe, Rich;no\nDoe, Jane;no\n"),
+        ("table.tsv", "New York, NY, USA\tyes\nBoston, MA, USA\tno\nNew York, NY, USA\tno\n"),
+        ("table.csv", "caf\u00e9,yes\ncafe\u0301,no\ncaf\u00e9,no\nbar,yes\n"),
+    ],
+)
+def test_words_of_all_kinds(tmp_path: Path, name: str, text: str) -> None:
+    table = read_csv(written(tmp_path, text, name))
+    assert [len(known) for known in table.words] == [2, 2]
+    assert len(table.values) == text.count("\n")
+
+
+def test_a_number_behind_a_space_that_does_not_break_is_a_number(tmp_path: Path) -> None:
+    table = read_csv(written(tmp_path, "\u00a00,x\n\u00a01,y\n\u00a01,x\n"))
+    assert table.words == ((), ("x", "y"))
+    assert table.values.numbers[:, 0].tolist() == [0, 1, 1]

@@ -120,6 +120,8 @@ def test_all_values_are_no_restriction() -> None:
         (Layer("categorical", 2, 3), [3, 4]),
         (Layer("categorical", 2, 3), [0, 3]),
         (Layer("categorical", 2, 3), [2]),
+        (Layer("categorical", 2, 3), [3]),
+        (Layer("categorical", 2, 3), [3, 3, 3]),
         (Layer("bernoulli", 2), [3, 1]),
         (Layer("gaussian", 2), [2, 1]),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from jsa.errors import guarded, unknown_name
 
@@ -26,6 +27,9 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code: 0, 1 for a failure, 2 for a wrong use."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Words and names of somebody's table may be more than the terminal can show.
+        sys.stdout.reconfigure(errors="backslashreplace")
     return guarded(lambda: _run(given))
 
 

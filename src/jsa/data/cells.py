@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 import numpy as np
 from jaxtyping import Float64, Int32
 
 from jsa.data.values import RULE
-from jsa.data.words import MOST, Words, in_common
+from jsa.data.words import MOST, Words, in_common, refuse_too_many
 from jsa.errors import DataError, shortened
 
-_MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null", "nan", "-nan"}
+_MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null", "nan", "-nan", "+nan"}
 """How programs write a missing value, in small letters."""
+
+_DOUBTFUL = {"-", "none"}
+"""Those that may be an answer, too."""
 
 _NOTHING, _NUMBER, _WORD = range(3)
 _LONGEST_WORD = 100
@@ -71,29 +75,39 @@ class Cells:
                 classes = {word: number for number, word in enumerate(known)}
                 there = np.unique(rows[:, column])
                 values = np.full(len(cells), np.nan)
-                values[there] = [classes.get(cells[place].strip(), np.nan) for place in there]
+                values[there] = [classes.get(as_word(cells[place]), np.nan) for place in there]
             table[:, column] = values[rows[:, column]]
         return table, words
 
+    def remarks(self, words: Words) -> list[str]:
+        """Sentences about cells that are taken for missing values among words."""
+        doubtful = {place: cell.strip() for cell, place in self._places.items() if cell.strip().lower() in _DOUBTFUL}
+        if not doubtful:
+            return []
+        rows = np.stack(self._rows)
+        return [
+            f"'{cell}' in column {column + 1} of {self._source} is taken for a missing value: write another word if it "
+            "is an answer"
+            for place, cell in doubtful.items()
+            for column, known in enumerate(words)
+            if known and (rows[:, column] == place).any()
+        ]
+
     def _words(self) -> Words:
         """The words of each column, which holds nothing else, or numbers and no words."""
-        kinds = np.array([_kind(cell) for cell in self._places])
         cells, rows = list(self._places), np.stack(self._rows)
+        kinds = np.array([_kind(cell) for cell in cells])
+        are_numbers, are_words = kinds == _NUMBER, kinds == _WORD
         words = []
         strange: list[tuple[int, int]] = []
         for column in range(rows.shape[1]):
             counts = np.bincount(rows[:, column], minlength=len(cells))
-            numbers, others = (int(counts[kinds == kind].sum()) for kind in (_NUMBER, _WORD))
+            numbers, others = int(counts[are_numbers].sum()), int(counts[are_words].sum())
             if numbers and others:
                 fewer = _WORD if numbers >= others else _NUMBER
                 strange.append((int(np.argmax(kinds[rows[:, column]] == fewer)), column))
-            held = {cells[place].strip() for place in np.flatnonzero(counts * (kinds == _WORD))}
-            if len(held) > MOST:
-                raise DataError(
-                    f"{self._source}: column {column + 1} (counted from 1) has more than {MOST} different words, "
-                    "which are too many for classes: leave out a column of names or texts"
-                )
-            words.append(tuple(held))
+            words.append(tuple({as_word(cells[place]) for place in np.flatnonzero(counts * are_words)}))
+        refuse_too_many(tuple(words), self._source)
         if strange:
             self._refuse(*min(strange))
         return in_common([tuple(words)])
@@ -104,7 +118,10 @@ class Cells:
             fault = f"holds {cell.strip()}, but the others of its column are words: a column holds numbers or words"
         else:
             header = f"; {_NO_HEADER}" if row == 0 and not self._has_header else ""
-            fault = f"holds '{shortened(cell)}', which is no number: write values as 0, 1, 2 and so on{header}"
+            fault = (
+                f"holds '{shortened(cell)}', which is no number: write values as 0, 1, 2 and so on, or its whole "
+                f"column as words{header}"
+            )
         raise DataError(f"{self._source}: line {self._lines[row]}, column {column + 1} {fault}")
 
     def _fault(self, cell: str) -> str | None:
@@ -124,13 +141,22 @@ class Cells:
         return f"holds {shortened(held)}, but {RULE}{numbered}{header}"
 
 
+def as_word(cell: str) -> str:
+    """The word of a cell, as it is compared with others.
+
+    >>> as_word(" caf\\u00e9 ") == as_word("cafe\\u0301")
+    True
+    """
+    return unicodedata.normalize("NFC", cell.strip())
+
+
 def is_missing(cell: str) -> bool:
     """Whether a cell says that its value is missing.
 
-    >>> is_missing(" n/a"), is_missing("0"), is_missing("no")
-    (True, False, False)
+    >>> is_missing(" n/a"), is_missing("+NaN"), is_missing("0"), is_missing("no"), is_missing("+")
+    (True, True, False, False, False)
     """
-    return cell.strip().lower().removeprefix("+") in _MISSING
+    return cell.strip().lower() in _MISSING
 
 
 def is_number(cell: str) -> bool:
@@ -139,12 +165,13 @@ def is_number(cell: str) -> bool:
     >>> is_number(" 1e3"), is_number("1_000"), is_number("one")
     (True, False, False)
     """
+    held = cell.strip()
     try:
-        float(cell)
+        float(held)
     except ValueError:
         return False
     # Python takes more for a number than numpy does.
-    return "_" not in cell and cell.isascii()
+    return "_" not in held and held.isascii()
 
 
 def _kind(cell: str) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -18,12 +17,14 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64
 
-from jsa.data.cells import Cells, is_missing, is_number
+from jsa.data.cells import Cells, is_missing
+from jsa.data.header import column_names, first_line_remarks, may_be_header, standing_again
 from jsa.data.values import Values, as_values
 from jsa.data.words import Words
 from jsa.errors import DataError, shortened
 
-_DELIMITERS = ",;\t"
+_DELIMITERS = "\t;,"
+"""Those first that stand more rarely within a cell."""
 
 
 @dataclass(frozen=True)
@@ -48,38 +49,27 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Header:
-    """What the columns of a text file are called.
-
-    Attributes:
-        names: A name for each, where they can be told apart by it.
-        remark: Why there are no names although there is a header.
-    """
-
-    names: tuple[str, ...] | None = None
-    remark: str | None = None
-
-
-@dataclass(frozen=True)
 class TextTable:
     """The table of a text file.
 
     Attributes:
         values: The values; words are classes.
-        words: The words of each column.
-        header: What the columns are called.
+        words: The words of each column, none for one of numbers.
+        names: What the columns are called, where they can be told apart by it.
+        remarks: What whoever learns from it should know about it, a sentence each.
     """
 
     values: Values
     words: Words
-    header: Header
+    names: tuple[str, ...] | None
+    remarks: tuple[str, ...]
 
 
 def read_csv(path: Path, known: Words = ()) -> TextTable:
     """The table of a text file.
 
-    A first line without any number is a header, unless every cell of it is a word that its column holds again, or that
-    is known.
+    A first line without any number is a header, unless a cell of it is a word that stands again in its column, or is
+    known.
 
     Args:
         path: The file.
@@ -87,20 +77,18 @@ def read_csv(path: Path, known: Words = ()) -> TextTable:
     """
     try:
         layout = _layout(path)
-        if _is_row(layout.header, known):
-            layout = layout.without_header()
         try:
             values = as_values(_parse(path, layout), str(path))
             words: Words = ((),) * values.columns
+            remarks: list[str] = []
         except (ValueError, DataError):
-            table, words = _walk(path, layout).values()
-            if _is_row(layout.header, words):
+            if standing_again(layout.header, known):
                 layout = layout.without_header()
-                table, words = _walk(path, layout).values()
-            values = as_values(table, str(path))
+            values, words, layout, remarks = _of_cells(path, layout)
         if values.columns == 1:
             _refuse_blank_lines(path)
-        return TextTable(values, words, _header(layout, path, values.columns))
+        names, nameless = column_names(layout.header, str(path), values.columns)
+        return TextTable(values, words, names, (*remarks, *nameless))
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not text in UTF-8, as a table of text must be: save it in that encoding") from error
     except OSError as error:
@@ -109,34 +97,25 @@ def read_csv(path: Path, known: Words = ()) -> TextTable:
         raise DataError(f"{path} is not a table of text cells: {error}") from error
 
 
-def _is_row(header: tuple[str, ...] | None, words: Words) -> bool:
-    """Whether what was taken for a header is a row of words, for all of them are words of their columns.
-
-    >>> words = ("no", "yes"), ("no", "yes")
-    >>> _is_row(("yes", "no"), words), _is_row(("smokes", "no"), words)
-    (True, False)
-    """
-    if header is None or len(header) != len(words):
-        return False
-    cells = [cell.strip() for cell in header]
-    return all(cell in known or is_missing(cell) for cell, known in zip(cells, words, strict=True))
-
-
-def _header(layout: Layout, path: Path, columns: int) -> Header:
-    """What the so many columns are called."""
+def _of_cells(path: Path, layout: Layout) -> tuple[Values, Words, Layout, list[str]]:
+    """The values of a file cell by cell, the words of its columns, how it is made after all, and what is odd."""
+    cells = _walk(path, layout)
+    table, words = cells.values()
+    remarks = []
+    again = standing_again(layout.header, words)
+    if layout.header is not None and again:
+        if len(again) < len(layout.header) - sum(map(is_missing, layout.header)):
+            remarks.append(
+                f"the first line of {path} is taken for a row, not for a header, for '{shortened(again[0])}' stands "
+                "again in its column"
+            )
+        layout = layout.without_header()
+        cells = _walk(path, layout)
+        table, words = cells.values()
+    values = as_values(table, str(path))
     if layout.header is None:
-        return Header()
-    names = tuple(shortened("".join(filter(str.isprintable, cell)).strip()) for cell in layout.header)
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if len(names) != columns:
-        why = f"has {len(names)} names for {columns} columns"
-    elif not all(names):
-        why = f"has no name for column {names.index('') + 1}"
-    elif twice is not None:
-        why = f"has the name '{twice}' twice"
-    else:
-        return Header(names)
-    return Header(remark=f"the header of {path} {why}, so that columns go by their numbers")
+        remarks += first_line_remarks(values, words, str(path))
+    return values, words, layout, [*remarks, *cells.remarks(words)]
 
 
 def _parse(path: Path, layout: Layout) -> Float64[np.ndarray, "rows columns"]:
@@ -167,18 +146,20 @@ def _layout(path: Path) -> Layout:
     if not lines:
         raise DataError(f"{path} holds no rows")
     number, first = lines[0]
-    delimiter = said[1] if said else _delimiter([line for _, line in lines[:2]])
+    delimiter = said[1] if said else _delimiter([line for _, line in lines[:2]], path.suffix.lower())
     cells = _cells(first, delimiter)
-    is_header = not any(map(is_number, cells)) and not all(map(is_missing, cells))
+    is_header = may_be_header(cells)
     return Layout(delimiter, above, number if is_header else above, tuple(cells) if is_header else None)
 
 
-def _delimiter(lines: list[str]) -> str:
+def _delimiter(lines: list[str], suffix: str) -> str:
     """What separates the cells of both lines, alike if possible, into as many as possible.
 
-    >>> _delimiter(["a, b;c, d;e", "0;1;0"])
+    >>> _delimiter(["a, b;c, d;e", "0;1;0"], ".csv")
     ';'
     """
+    if suffix == ".tsv" and all("\t" in line for line in lines):
+        return "\t"
 
     def fitness(delimiter: str) -> tuple[bool, bool, int]:
         counts = [len(_cells(line, delimiter)) for line in lines]

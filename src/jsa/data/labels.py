@@ -24,7 +24,7 @@ def observed_labels(shape: RowShape) -> list[str | None]:
         ['colour = 0', 'colour = 1', 'colour = 2']
         >>> observed_labels(RowShape(2, 2, 2, (2, 2)))
         ['pixel 2,1', 'pixel 2,2']
-        >>> observed_labels(RowShape(1, 0, 3, None, ("smokes",), words=(("no", "yes"),)))
+        >>> observed_labels(RowShape(1, 0, 3, None, ("smokes",), words=(("no", "yes"),), values=(2,)))
         [None, 'smokes = yes', None]
     """
     words = shape.words or ((),) * shape.columns
@@ -47,7 +47,7 @@ def written_columns(shape: RowShape, numbers: UInt8[np.ndarray, "rows columns"])
 
     Example:
         >>> answers = np.array([[0, 3], [1, 2]], dtype=np.uint8)
-        >>> written_columns(RowShape(2, 0, 4, None, words=(("no", "yes"), ())), answers)
+        >>> written_columns(RowShape(2, 0, 4, None, words=(("no", "yes"), ()), values=(2, 4)), answers)
         {'column 1': ['no', 'yes'], 'column 2': [3, 2]}
     """
     words = shape.words or ((),) * shape.columns

@@ -17,24 +17,38 @@ _MANY = 2
 """How many times the classes of the other columns a column of more than two classes must need to be remarked upon."""
 
 
-def remarks(tables: Mapping[str, Values], classes: int, words: Words = ()) -> tuple[str, ...]:
-    """Sentences about values that give columns more classes than they need.
+def about_numbers(tables: Mapping[str, Values], words: Words = ()) -> tuple[str, ...]:
+    """Sentences about numbers that give columns more classes than they need.
 
     Args:
         tables: The values of each table, by what the table is called; all have the same columns.
-        classes: The number of classes that the values led to.
         words: The words that the classes of each column stand for, none for a column of numbers.
 
     Example:
         >>> numbered = np.array([[0, 1, 0], [1, 0, 0], [2, 1, 1]], dtype=np.uint8)
-        >>> remarks({"t.csv": Values(numbered)}, 3)[0].partition(" and ")[0]
+        >>> about_numbers({"t.csv": Values(numbered)})[0].partition(" and ")[0]
         'values above 1 stand only in column 1 of t.csv'
     """
+    every = "every column of numbers" if any(words) else "every column"
+    columns = np.array([column for column, known in enumerate(words) if not known]) if any(words) else None
+    if columns is not None:
+        if not len(columns):
+            return ()
+        tables = {source: table.of_columns(columns) for source, table in tables.items()}
+    classes = max(table.classes for table in tables.values())
     if classes == 2:
-        return _written_twice(words)
-    of_numbers = _few_places(tables, classes, [column for column, known in enumerate(words) if known])
-    of_words = (*_written_twice(words), *_names_of_rows(tables, words, classes))
-    return (*_counted_from_one(tables, classes), *of_numbers, *of_words)
+        return ()
+    return (*_counted_from_one(tables, classes), *_few_places(tables, classes, columns, every))
+
+
+def about_words(tables: Mapping[str, Values], words: Words) -> tuple[str, ...]:
+    """Sentences about columns of words that differ too little, or are too many.
+
+    Args:
+        tables: The values of each table, by what the table is called; all have the same columns.
+        words: The words that the classes of each column stand for, none for a column of numbers.
+    """
+    return (*_written_twice(words), *_many_words(tables, words))
 
 
 def _counted_from_one(tables: Mapping[str, Values], classes: int) -> tuple[str, ...]:
@@ -43,6 +57,30 @@ def _counted_from_one(tables: Mapping[str, Values], classes: int) -> tuple[str, 
     return (
         f"no value of {' and '.join(tables)} is 0, and classes are counted from 0: subtract 1 from every value, for "
         f"{classes - 1} classes instead of {classes}",
+    )
+
+
+def _few_places(tables: Mapping[str, Values], classes: int, columns: np.ndarray | None, every: str) -> tuple[str, ...]:
+    """A sentence where a few columns, or the first row, give the number of classes, and the others need fewer."""
+    # The row is looked at first: a short header may have one large value, which then stands in one column, too.
+    others = max((int(table.numbers[1:].max(initial=0)) for table in tables.values()), default=0)
+    if len(next(iter(tables.values()))) > 1 and _stands_out(classes, others):
+        place, way_on = "the first row", "remove that row if it is a header"
+    else:
+        highest = np.max([table.numbers.max(axis=0) for table in tables.values()], axis=0)
+        few = max(1, len(highest) // 10)
+        # What the columns need but for the few that need most.
+        others = int(np.sort(highest)[:-few].max(initial=0))
+        found = np.flatnonzero(highest > max(1, others))
+        if len(found) == len(highest) or not _stands_out(classes, others):
+            return ()
+        place = _named((found if columns is None else columns[found]).tolist())
+        way_on = "remove from the table what is no variable, row numbers for instance"
+    usual = max(1, others)
+    sources = [source for source, table in tables.items() if int(table.numbers.max()) > usual]
+    return (
+        f"values above {usual} stand only in {place} of {' and '.join(sources)} and give {every} {classes} "
+        f"classes: {way_on}, or check the table with --data-classes {usual + 1}",
     )
 
 
@@ -62,41 +100,18 @@ def _written_twice(words: Words) -> tuple[str, ...]:
     return tuple(found[:_COLUMNS_NAMED])
 
 
-def _names_of_rows(tables: Mapping[str, Values], words: Words, classes: int) -> tuple[str, ...]:
-    """A sentence about columns of nearly as many words as rows."""
+def _many_words(tables: Mapping[str, Values], words: Words) -> tuple[str, ...]:
+    """A sentence about columns of many more words than others have, or of nearly as many as there are rows."""
     rows = sum(map(len, tables.values()))
-    columns = [column for column, known in enumerate(words) if len(known) > max(_FEW_WORDS, rows // 2)]
-    if not columns:
+    counts = np.array([len(known) for known in words])
+    usual = int(np.sort(counts)[: -max(1, len(counts) // 10)].max(initial=0))
+    many = np.flatnonzero((counts > _FEW_WORDS) & (counts > min(_MANY * usual, rows // 2))).tolist()
+    if not many:
         return ()
+    most = int(counts.max())
     return (
-        f"few words come twice in {_named(columns)} of {' and '.join(tables)}, which gives every column {classes} "
-        "classes: remove what names the rows",
-    )
-
-
-def _few_places(tables: Mapping[str, Values], classes: int, of_words: Sequence[int]) -> tuple[str, ...]:
-    """A sentence where a few columns, or the first row, give the number of classes, and the others need fewer.
-
-    Columns of words are right to have as many classes as words.
-    """
-    # The row is looked at first: a short header may have one large value, which then stands in one column, too.
-    others = max((int(table.numbers[1:].max(initial=0)) for table in tables.values()), default=0)
-    if not of_words and len(next(iter(tables.values()))) > 1 and _stands_out(classes, others):
-        place, way_on = "the first row", "remove that row if it is a header"
-    else:
-        highest = np.max([table.numbers.max(axis=0) for table in tables.values()], axis=0)
-        few = max(1, len(highest) // 10)
-        # What the columns need but for the few that need most.
-        others = int(np.sort(highest)[:-few].max(initial=0))
-        columns = np.flatnonzero(highest > max(1, others)).tolist()
-        if len(columns) == len(highest) or not _stands_out(classes, others) or set(columns) & set(of_words):
-            return ()
-        place, way_on = _named(columns), "remove from the table what is no variable, row numbers for instance"
-    usual = max(1, others)
-    sources = [source for source, table in tables.items() if int(table.numbers.max()) > usual]
-    return (
-        f"values above {usual} stand only in {place} of {' and '.join(sources)} and give every column {classes} "
-        f"classes: {way_on}, or check the table with --data-classes {usual + 1}",
+        f"{_named(many)} of {' and '.join(tables)} {'has' if len(many) == 1 else 'have'} up to {most} words, and every "
+        f"column takes the work of {most} classes: join rare words, or remove what names the rows",
     )
 
 

@@ -22,7 +22,8 @@ class RowShape:
         column_names: What all columns are called, context and observed, where the data has names.
         missing: Whether observed values are missing in the rows that are learned from.
         words: The words that the classes of each column stand for, none for a column of numbers; None where no column
-            has words. A column of words has as many classes as words.
+            has words.
+        values: How many of the classes each column can have, the first ones; None for all.
 
     Example:
         >>> RowShape(observed_columns=4, context_columns=2, classes=3, image_shape=None).context_width
@@ -36,6 +37,7 @@ class RowShape:
     column_names: tuple[str, ...] | None = None
     missing: bool = False
     words: Words | None = None
+    values: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.observed_columns < 1 or self.context_columns < 0:
@@ -49,11 +51,15 @@ class RowShape:
             raise UsageError(f"a row of {self.columns} columns is no picture of {height} x {width}")
         if self.column_names is not None and len(self.column_names) != self.columns:
             raise UsageError(f"a row of {self.columns} columns cannot have {len(self.column_names)} names")
-        if self.words is not None and len(self.words) != self.columns:
-            raise UsageError(f"a row of {self.columns} columns cannot have the words of {len(self.words)}")
-        most = max(map(len, self.words or ()), default=0)
-        if most > self.classes:
-            raise UsageError(f"{most} words cannot stand for {self.classes} classes")
+        if self.values is not None and not (
+            len(self.values) == self.columns and set(self.values) <= {*range(1, self.classes + 1)}
+        ):
+            raise UsageError(f"values must be {self.columns} numbers from 1 to {self.classes}, not {self.values}")
+        if self.words is not None and not (
+            len(self.words) == self.columns
+            and all(len(known) in (0, count) for known, count in zip(self.words, self.column_classes, strict=True))
+        ):
+            raise UsageError("words must be as many as a row has columns, each of them none or as many as its values")
 
     @property
     def columns(self) -> int:
@@ -63,9 +69,7 @@ class RowShape:
     @property
     def column_classes(self) -> tuple[int, ...]:
         """The number of values that each column can take."""
-        if self.words is None:
-            return (self.classes,) * self.columns
-        return tuple(len(words) or self.classes for words in self.words)
+        return self.values or (self.classes,) * self.columns
 
     @property
     def context_width(self) -> int:

@@ -32,6 +32,7 @@ class Splits:
         column_names: The names of all columns of a row, context and observed, where the data has such.
         words: The words that the classes of each column stand for, none for a column of numbers; None where no column
             has words.
+        values: How many of the classes each column can have, the first ones; None for all.
         taken: For the parts that were taken out of one table, the numbers of their rows in it, from 0. A part that is
             not here is a table of its own.
         notes: What whoever learns from the data should know about it, a sentence each.
@@ -45,6 +46,7 @@ class Splits:
     image_shape: tuple[int, int] | None = None
     column_names: tuple[str, ...] | None = None
     words: Words | None = None
+    values: tuple[int, ...] | None = None
     taken: Mapping[str, Int64[np.ndarray, " rows"]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -66,7 +68,9 @@ class Splits:
         """What the rows of all three are made of."""
         observed, context = self.train.observed_columns, self.train.context_columns
         missing = self.train.missing is not None
-        return RowShape(observed, context, self.classes, self.image_shape, self.column_names, missing, self.words)
+        return RowShape(
+            observed, context, self.classes, self.image_shape, self.column_names, missing, self.words, self.values
+        )
 
     @property
     def of_one_table(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +12,13 @@ from jaxtyping import Int64
 
 from jsa.data.arrays import read_npy, read_npz
 from jsa.data.dataset import IndexedDataset, refuse_gap_in_context
-from jsa.data.delimited import Header, read_csv
-from jsa.data.remarks import remarks
+from jsa.data.delimited import read_csv
+from jsa.data.remarks import about_numbers, about_words
 from jsa.data.shape import RowShape, check_classes
 from jsa.data.splits import PARTS, Splits
 from jsa.data.streams import permutation
 from jsa.data.values import Values, as_values, refuse_classes_above, refuse_empty_columns
-from jsa.data.words import Words, in_common, recoded
+from jsa.data.words import Words, in_common, recoded, refuse_too_many
 from jsa.errors import DataError, UsageError, shortened
 
 TEXT = (".csv", ".tsv")
@@ -53,20 +53,25 @@ class Table:
     Attributes:
         values: The values.
         source: What to call it in an error.
-        header: What its columns are called.
+        names: What its columns are called, where it says so.
         words: The words of each column, none for one of numbers; None where it is no text, and cannot have words.
+        remarks: What whoever learns from it should know about it, a sentence each.
     """
 
     values: Values
     source: str
-    header: Header = field(default_factory=Header)
+    names: tuple[str, ...] | None = None
     words: Words | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def known_words(self) -> Words:
+        """The words of each column, none for one of numbers."""
+        return self.words or ((),) * self.values.columns
 
     def recoded(self, words: Words, where: str) -> Table:
-        """With the classes that words have elsewhere; what is no text holds classes as their numbers."""
-        if self.words is None:
-            return self
-        return replace(self, values=recoded(self.values, self.words, words, self.source, where), words=words)
+        """With the classes that words have elsewhere."""
+        return replace(self, values=recoded(self.values, self.known_words, words, self.source, where), words=words)
 
 
 def table_splits(path: Path, options: TableOptions) -> Splits:
@@ -85,28 +90,31 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
                 f"{part.source} has {part.values.columns} columns, "
                 f"but {train.source} has {train.values.columns}: they must agree"
             )
-        _refuse_other_names(part, train.header.names, f"in {train.source}")
-    words = in_common(part.words for part in parts.values() if part.words is not None)
+        _refuse_other_names(part, train.names, f"in {train.source}")
+    words = in_common(part.known_words for part in parts.values())
+    refuse_too_many(words, " and ".join(part.source for part in parts.values()))
     parts = {name: part.recoded(words, "in another table of the data") for name, part in parts.items()}
     train = parts["train"]
-    classes = _classes(list(parts.values()), words, options.classes)
+    values_of_columns = _values_of_columns(list(parts.values()), words, options.classes)
+    classes = max(2, *values_of_columns)
     taken = _take(train, set(PARTS) - set(parts), options)
     values = {name: train.values.take(taken[name]) if name in taken else parts[name].values for name in PARTS}
     refuse_empty_columns(values["train"], train.source)
     # Whoever says how many classes there are knows of them.
     sources = {part.source: part.values for part in parts.values()}
-    odd = remarks(sources, classes, words) if options.classes is None else ()
-    nameless = () if train.header.remark is None else (train.header.remark,)
+    odd = about_numbers(sources, words) if options.classes is None else ()
+    said = (remark for part in parts.values() for remark in part.remarks)
     return Splits(
         name=path.name,
         train=dataset_of(values["train"], classes),
         valid=dataset_of(values["valid"], classes),
         test=dataset_of(values["test"], classes),
         classes=classes,
-        column_names=train.header.names,
+        column_names=train.names,
         words=words if any(words) else None,
+        values=values_of_columns if any(words) else None,
         taken=taken,
-        notes=(*odd, *nameless, *_gaps_not_learned_from(values)),
+        notes=(*odd, *about_words(sources, words), *said, *_gaps_not_learned_from(values)),
     )
 
 
@@ -124,7 +132,9 @@ def read_table(path: Path, shape: RowShape) -> IndexedDataset:
             f"{table.source} must have as many columns as the data of the run: {shape.columns}, not {found}"
         )
     _refuse_other_names(table, shape.column_names, "in the data of the run")
-    table = table.recoded(shape.words or ((),) * shape.columns, "in the data of the run")
+    # An array holds classes as their numbers.
+    if table.words is not None:
+        table = table.recoded(shape.words or ((),) * shape.columns, "in the data of the run")
     refuse_classes_above(table.values, shape.column_classes, table.source)
     rows = dataset_of(table.values, shape.classes)
     if not shape.context_columns:
@@ -160,7 +170,7 @@ def _read_single(path: Path, known: Words | None = None) -> Table:
         raise UsageError(f"{path} is not a table: its name must end in {', '.join(SUFFIXES)}")
     if suffix in TEXT:
         text = read_csv(path, known or ())
-        return Table(text.values, str(path), text.header, text.words)
+        return Table(text.values, str(path), text.names, text.words, text.remarks)
     if suffix == ".npy":
         return _checked(read_npy(path), str(path))
     return _single_array(read_npz(path), path)
@@ -192,19 +202,21 @@ def dataset_of(values: Values, classes: int) -> IndexedDataset:
     return IndexedDataset(torch.from_numpy(values.numbers), classes=classes, missing=missing)
 
 
-def _classes(tables: list[Table], words: Words, given: int | None) -> int:
-    """The number of classes that all splits share, of which a column of words has no more than words."""
-    classes = max(table.values.classes for table in tables) if given is None else given
-    check_classes(classes)
+def _values_of_columns(tables: list[Table], words: Words, given: int | None) -> tuple[int, ...]:
+    """How many values each column can take in all splits: its words, or for numbers, all the same."""
+    columns = np.flatnonzero([not known for known in words])
+    found = max(table.values.of_columns(columns).classes for table in tables) if len(columns) else 2
+    of_numbers = found if given is None else given
+    check_classes(of_numbers)
+    counts = tuple(len(known) or of_numbers for known in words)
     for table in tables:
-        limits = [min(len(known) or classes, classes) for known in words]
-        refuse_classes_above(table.values, limits or classes, table.source)
-    return classes
+        refuse_classes_above(table.values, counts, table.source)
+    return counts
 
 
 def _refuse_other_names(table: Table, expected: tuple[str, ...] | None, where: str) -> None:
     """Refuses columns in another order, or other columns, where both headers tell."""
-    for number, (found, name) in enumerate(zip(table.header.names or (), expected or (), strict=False), start=1):
+    for number, (found, name) in enumerate(zip(table.names or (), expected or (), strict=False), start=1):
         if found != name:
             raise DataError(
                 f"{table.source}: column {number} is called '{found}', but '{name}' {where}: bring the columns into "

@@ -44,6 +44,10 @@ class Values:
         same: Bool[np.ndarray, "rows columns"] = self.numbers == value
         return same if self.missing is None else same & ~self.missing
 
+    def of_columns(self, columns: Int64[np.ndarray, " taken"]) -> Values:
+        """The values of these columns."""
+        return Values(self.numbers[:, columns], None if self.missing is None else self.missing[:, columns])
+
     def take(self, rows: Int64[np.ndarray, " taken"]) -> Values:
         """The values of these rows."""
         missing = None if self.missing is None else self.missing[rows]
@@ -93,7 +97,8 @@ def refuse_empty_columns(learned: Values, source: str) -> None:
     """Names the first column without a value in the rows to learn from, so that nothing can be learned of it."""
     if learned.missing is not None and (empty := learned.missing.all(axis=0)).any():
         column = int(empty.argmax()) + 1
-        at_the_end = ", or the delimiter at the end of each line" if column == learned.columns else ""
+        is_text = source.lower().endswith((".csv", ".tsv"))
+        at_the_end = ", or the delimiter at the end of each line" if is_text and column == learned.columns else ""
         raise DataError(
             f"{source}: column {column} (counted from 1) has no value in the rows to learn from: leave it "
             f"out{at_the_end}"

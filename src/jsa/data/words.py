@@ -29,6 +29,16 @@ def in_common(tables: Iterable[Words]) -> Words:
     return tuple(tuple(sorted({word for words in column for word in words})) for column in columns)
 
 
+def refuse_too_many(words: Words, source: str) -> None:
+    """Names the first column that has more words than there can be classes."""
+    column = next((number for number, known in enumerate(words, start=1) if len(known) > MOST), None)
+    if column is not None:
+        raise DataError(
+            f"{source}: column {column} (counted from 1) has more than {MOST} different words, which are too many for "
+            "classes: leave out a column of names or texts"
+        )
+
+
 def recoded(values: Values, words: Words, wanted: Words, source: str, where: str) -> Values:
     """The values of a table with the classes that its words have elsewhere.
 

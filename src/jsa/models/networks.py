@@ -120,13 +120,15 @@ def impossible_values(layer: Layer, values: Sequence[int] | None) -> Float[Tenso
         >>> impossible_values(Layer("bernoulli", 2), [1, 2])
         tensor([-1000.,     0.])
     """
-    if values is None or all(count == layer.classes for count in values):
+    if values is None:
         return None
     if layer.kind == "gaussian" or len(values) != layer.variables or not set(values) <= {*range(1, layer.classes + 1)}:
         raise UsageError(
             f"values are {layer.variables} numbers from 1 to {layer.classes} for a layer of {layer.variables} bits or "
             f"variables of {layer.classes} classes, not {tuple(values)} for a {layer.kind} layer"
         )
+    if min(values) == layer.classes:
+        return None
     # The logit of a bit is that of its second value.
     numbers = torch.arange(1, 2) if layer.kind == "bernoulli" else torch.arange(layer.classes)
     return torch.where(numbers < torch.tensor(values).unsqueeze(-1), 0.0, IMPOSSIBLE).flatten()

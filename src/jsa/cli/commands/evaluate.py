@@ -89,21 +89,24 @@ def run(arguments: Sequence[str]) -> None:
     if result.warning is not None:
         lines.append(f"note: {result.warning}")
     record = {kind: part, "checkpoint": parsed.checkpoint, **figures_record(result)}
-    if parsed.out is not None:
-        numbers = range(len(dataset)) if parsed.data is not None else opened.splits.row_numbers(parsed.split)
-        figures = {"nll": by_row.nll, "effective_sample_size": by_row.effective_sample_size}
-        write_arrays(parsed.out, {"rows": numbers[: len(rows)], **figures})
-        lines.append(f"{len(rows)} NLLs in {parsed.out}")
-    if parsed.bounds:
+    # Files come before what is printed: a reader who closes the pipe early does not lose them. What cannot be written
+    # is printed for all that.
+    try:
+        if parsed.out is not None:
+            numbers = range(len(dataset)) if parsed.data is not None else opened.splits.row_numbers(parsed.split)
+            figures = {"nll": by_row.nll, "effective_sample_size": by_row.effective_sample_size}
+            write_arrays(parsed.out, {"rows": numbers[: len(rows)], **figures})
+            lines.append(f"{len(rows)} NLLs in {parsed.out}")
+        if parsed.json is not None:
+            write_text(parsed.json, json.dumps(record, indent=2, allow_nan=False) + "\n")
+    finally:
         print(*lines, sep="\n")
-        with evaluation_progress(len(rows), "bounds") as progress:
-            bounds = multi_sample_bounds(
-                opened.model, rows, parsed.bounds, samples, seed=parsed.seed, progress=progress
-            )
-        names = {particles: f"bound with {particles} particles" for particles in bounds} | {1: "ELBO"}
-        lines = [f"{names[particles]} {bound:.3f}" for particles, bound in bounds.items()]
-        record["bounds"] = figures_record(bounds)
-    # Files come before what is printed about them: a reader who closes the pipe early does not lose them.
+    if not parsed.bounds:
+        return
+    with evaluation_progress(len(rows), "bounds") as progress:
+        bounds = multi_sample_bounds(opened.model, rows, parsed.bounds, samples, seed=parsed.seed, progress=progress)
     if parsed.json is not None:
+        record["bounds"] = figures_record(bounds)
         write_text(parsed.json, json.dumps(record, indent=2, allow_nan=False) + "\n")
-    print(*lines, sep="\n")
+    for particles, bound in bounds.items():
+        print(f"{'ELBO' if particles == 1 else f'bound with {particles} particles'} {bound:.3f}")
