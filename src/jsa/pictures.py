@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from torch import Tensor
 
 from jsa.assembly import Model
 from jsa.data import Dataset
-from jsa.distributions import Factorised
 from jsa.files import replacing
 from jsa.model import Posterior
 from jsa.modes import random_numbers_of
@@ -30,38 +28,6 @@ NARROWEST, LARGEST_CELL = 240, 12
 """Rows that are no images, of few columns, have cells of so many pixels at most, to be so wide."""
 
 
-@dataclass(frozen=True)
-class Samples:
-    """Draws from a model.
-
-    Attributes:
-        h: The latent states, from the prior.
-        observed: p(x | h) of each.
-        x: A draw from it.
-        contexts: What each was drawn given, for a conditional model.
-    """
-
-    h: Tensor
-    observed: Factorised
-    x: Tensor
-    contexts: Tensor | None
-
-    @property
-    def means(self) -> Tensor:
-        """The means of whole rows: behind their context for a conditional model."""
-        means = self.observed.mean
-        return means if self.contexts is None else torch.cat([self.contexts, means], dim=-1)
-
-
-@torch.no_grad()
-def sample_rows(model: Model, count: int, seed: int, contexts: Tensor | None = None) -> Samples:
-    """Ancestral samples; one for each context where there are such."""
-    with random_numbers_of(seed):
-        h = model.sample_latent((count,) if contexts is None else (), contexts)
-        observed = model.observation(h, contexts)
-        return Samples(h, observed, observed.sample(), contexts)
-
-
 @torch.no_grad()
 def reconstructed_rows(model: Model, rows: Dataset, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """The first rows, and the means of p(x | h) for a draw h from q(h | x)."""
@@ -73,11 +39,6 @@ def reconstructed_rows(model: Model, rows: Dataset, count: int, seed: int) -> tu
         return batch.x, model.observation(h).mean
     mean = model.observation(h, batch.context).mean
     return torch.cat([batch.context, batch.x], -1), torch.cat([batch.context, mean], -1)
-
-
-def contexts_of(rows: Dataset, count: int) -> Tensor | None:
-    """The contexts of the first rows, for a conditional model."""
-    return rows.batch(torch.arange(min(count, len(rows)))).context
 
 
 def save_grid(

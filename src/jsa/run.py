@@ -18,9 +18,11 @@ from jsa.errors import UsageError
 from jsa.estimators.build import check_options, estimator_class
 from jsa.evaluation.likelihood import Progress
 from jsa.evaluation.rows import FirstRows, SomeRows
+from jsa.files import write_arrays
 from jsa.learner import Learner
-from jsa.pictures import contexts_of, reconstructed_rows, sample_rows, save_curves, save_grid, save_pairs
+from jsa.pictures import reconstructed_rows, save_curves, save_grid, save_pairs
 from jsa.provenance import provenance
+from jsa.sampling import as_table, contexts_of, sample_rows
 from jsa.scoring import Scoring
 from jsa.training.events import Events
 from jsa.training.folder import RunFolder, refuse_existing, unused
@@ -39,10 +41,17 @@ PAIRS_SHOWN = 50
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to."""
+    """What a run came to.
+
+    Attributes:
+        folder: Its folder.
+        scores: Its figures.
+        to_look_at: What it left for people.
+    """
 
     folder: RunFolder
     scores: Scores
+    to_look_at: list[Path]
 
     @property
     def still_learning(self) -> bool:
@@ -112,9 +121,12 @@ def resume(path: Path, changes: Changes, stop: StopRequest | None = None, data_d
 
 def finished(folder: RunFolder) -> Outcome | None:
     """What a run came to whose files are all there, none for one that has something left to do."""
-    if not folder.evaluation.is_file() or not all(picture.is_file() for picture in folder.pictures):
+    known = DataIdentity.read(folder.path)
+    pictures = known is None or known.shape is None or known.shape.image_shape is not None
+    shown = folder.to_look_at(pictures=pictures)
+    if not all(path.is_file() for path in (folder.evaluation, *shown)):
         return None
-    return Outcome(folder, read_scores(folder))
+    return Outcome(folder, read_scores(folder), shown)
 
 
 def _check_method(config: TrainConfig) -> None:
@@ -146,7 +158,7 @@ def _to_the_end(
         except StopRequestedError:
             raise request.interrupted("behind the training", folder.resume_command) from None
         draw(model.cpu(), splits, folder, config.seed)
-    return Outcome(folder, scores)
+    return Outcome(folder, scores, folder.to_look_at(pictures=splits.image_shape is not None))
 
 
 def _remember_data(splits: Splits, folder: RunFolder) -> None:
@@ -202,14 +214,15 @@ def try_method(config: TrainConfig, model: Model, rows: Dataset) -> None:
 
 
 def draw(model: Model, splits: Splits, folder: RunFolder, seed: int) -> None:
-    """Leaves samples, reconstructions and curves in the run folder."""
-    shape, classes = splits.image_shape, splits.classes
-    samples = sample_rows(model, SAMPLES_SHOWN, seed, contexts_of(splits.valid, SAMPLES_SHOWN)).means
-    grid, pairs, curves = folder.pictures
-    save_grid(grid, samples, shape, classes)
-    originals, copies = reconstructed_rows(model, splits.valid, PAIRS_SHOWN, seed)
-    save_pairs(pairs, originals, copies, shape, classes)
-    save_curves(curves, folder.read_metrics())
+    """Leaves samples and curves in the run folder, and reconstructions of rows that are pictures."""
+    samples = sample_rows(model, SAMPLES_SHOWN, seed, contexts_of(splits.valid, SAMPLES_SHOWN))
+    if splits.image_shape is None:
+        write_arrays(folder.sample_table, as_table(samples, model, splits.row_shape))
+    else:
+        save_grid(folder.samples, samples.means, splits.image_shape, splits.classes)
+        originals, copies = reconstructed_rows(model, splits.valid, PAIRS_SHOWN, seed)
+        save_pairs(folder.reconstructions, originals, copies, splits.image_shape, splits.classes)
+    save_curves(folder.curves, folder.read_metrics())
 
 
 class Watchers:

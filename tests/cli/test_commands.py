@@ -25,7 +25,7 @@ def test_a_run_folder_holds_everything(run_folder: Path) -> None:
         "last.safetensors",
         "state.safetensors",
     }
-    expected |= {"evaluation.json", "samples.png", "reconstructions.png", "curves.png", "tensorboard"}
+    expected |= {"evaluation.json", "samples.csv", "curves.png", "tensorboard"}
     assert {path.name for path in run_folder.iterdir()} >= expected
     assert list((run_folder / "tensorboard").iterdir())
     evaluation = json.loads((run_folder / "evaluation.json").read_text())

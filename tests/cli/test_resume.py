@@ -75,7 +75,7 @@ def test_a_finished_run_gives_its_figures(whole: Path, capsys: pytest.CaptureFix
     assert {path.name: path.stat().st_mtime_ns for path in whole.iterdir() if path.is_file()} == before
 
 
-@pytest.mark.parametrize("missing", [["evaluation.json", "samples.png", "curves.png"], ["reconstructions.png"]])
+@pytest.mark.parametrize("missing", [["evaluation.json", "samples.csv", "curves.png"], ["samples.csv"]])
 def test_what_is_missing_behind_the_training_is_made(whole: Path, tmp_path: Path, missing: list[str]) -> None:
     shutil.copytree(whole, tmp_path / "run")
     for name in missing:

@@ -36,7 +36,7 @@ def test_a_real_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     curve = run["tracks"]["curve"]
     assert {len(curve[name]) for name in ("epoch", "valid_nll", "train_nll", "test_nll", "acceptance")} == {3}
     assert run["switch"] == 2
-    assert len(found.named("img")) == 2
+    assert found.named("img") == []  # the rows of a table are no pictures
     # The command of the page makes the run again.
     assert "jsa train --config runs/one/config.json" in found.text
     assert main(["train", "--config", "runs/one/config.json", "--out", "runs/two"]) == 0

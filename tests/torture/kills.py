@@ -148,7 +148,8 @@ class Torture:
 def differences(one: Path, two: Path) -> list[str]:
     """In what two whole runs differ: weights, optimiser, chains, metrics, figures and pictures."""
     found = differing_tensors(one, two)
-    for name in ("evaluation.json", "samples.png", "reconstructions.png", "curves.png"):
+    shown = [path.name for path in one.iterdir() if path.stem in ("samples", "reconstructions", "curves")]
+    for name in ("evaluation.json", *sorted(shown)):
         if not (two / name).is_file() or (one / name).read_bytes() != (two / name).read_bytes():
             found.append(name)
     left = {path.name for path in two.rglob("*") if path.suffix == ".part" or path.name == "lock"}

@@ -29,9 +29,10 @@ from jsa.experiments.results import (
 )
 from jsa.experiments.variance import DRAWS, variances_along
 from jsa.files import remove_leftovers
-from jsa.pictures import contexts_of, sample_rows, save_grid
+from jsa.pictures import save_grid
 from jsa.records import from_record
 from jsa.run import Changes, Outcome, resume, run
+from jsa.sampling import contexts_of, sample_rows
 from jsa.training.folder import RunFolder
 from jsa.training.lock import InUseError
 from jsa.training.scores import read_rescored

@@ -14,8 +14,6 @@ from jsa.report.pictures import Picture, read_picture
 from jsa.training.folder import RunFolder
 from jsa.training.scores import read_scores
 
-PICTURES = ("samples", "reconstructions")
-
 
 def run_page(paths: Sequence[Path], title: str | None = None) -> Page:
     """The page about some runs."""
@@ -98,7 +96,7 @@ def _commit(folder: RunFolder) -> str | None:
 
 
 def _read_pictures(folder: RunFolder) -> tuple[Picture, ...]:
-    known = [path for path in folder.pictures if path.stem in PICTURES and path.is_file()]
+    known = [path for path in (folder.samples, folder.reconstructions) if path.is_file()]
     return tuple(read_picture(path.stem, path) for path in known)
 
 

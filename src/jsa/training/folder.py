@@ -37,7 +37,10 @@ class RunFolder:
         self.events = path / "tensorboard"
         self.rescored = path / "rescored.json"
         self.evaluation = path / "evaluation.json"
-        self.pictures = [path / name for name in ("samples.png", "reconstructions.png", "curves.png")]
+        self.samples = path / "samples.png"
+        self.reconstructions = path / "reconstructions.png"
+        self.sample_table = path / "samples.csv"
+        self.curves = path / "curves.png"
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -46,6 +49,10 @@ class RunFolder:
         if not folder.config.is_file():
             raise CheckpointError(f"{path} is not a run folder: it has no config.json")
         return folder
+
+    def to_look_at(self, *, pictures: bool) -> list[Path]:
+        """What a run leaves for people, whose rows are pictures or a table."""
+        return [*([self.samples, self.reconstructions] if pictures else [self.sample_table]), self.curves]
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import check_at_least
 from jsa.files import check_destination, write_arrays
-
-if TYPE_CHECKING:
-    from jsa.assembly import OpenedRun
-    from jsa.pictures import Samples
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,8 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.out is not None:
         check_destination(parsed.out, "--out", png="a picture", csv="a table", npz="arrays")
 
-    from jsa.pictures import contexts_of, sample_rows, save_grid
+    from jsa.pictures import save_grid
+    from jsa.sampling import as_arrays, as_table, contexts_of, sample_rows
 
     opened = parsed.open()
     shape = opened.shape
@@ -48,33 +44,6 @@ def run(arguments: Sequence[str]) -> None:
     if out.suffix == ".png":
         save_grid(out, samples.means, shape.image_shape, shape.classes)
     else:
-        write_arrays(out, _table(samples, opened) if out.suffix == ".csv" else _arrays(samples, opened))
+        written = as_table if out.suffix == ".csv" else as_arrays
+        write_arrays(out, written(samples, opened.model, shape))
     print(f"{len(samples.h)} samples in {out}")
-
-
-def _arrays(samples: Samples, opened: OpenedRun) -> dict[str, Any]:
-    """States, means of what is observed, draws from it and contexts, as ``jsa encode`` writes them."""
-    from jsa.encoding import compact
-    from jsa.latent import LatentSpace, Layer
-
-    layer = samples.observed.layer
-    arrays = {
-        "h": compact(opened.model.latent, samples.h),
-        "mean": samples.observed.mean,
-        "x": compact(LatentSpace.of(layer), samples.x),
-    }
-    if samples.contexts is not None:
-        given = Layer(layer.kind, opened.shape.context_columns, layer.classes)
-        arrays["context"] = compact(LatentSpace.of(given), samples.contexts)
-    return arrays
-
-
-def _table(samples: Samples, opened: OpenedRun) -> dict[str, Any]:
-    """The draws as rows of the data, by the names of its columns."""
-    import numpy as np
-
-    from jsa.data.labels import written_columns
-
-    arrays = _arrays(samples, opened)
-    parts = [np.asarray(arrays[name]) for name in ("context", "x") if name in arrays]
-    return written_columns(opened.shape, np.concatenate(parts, axis=1))

@@ -91,7 +91,8 @@ def _show(outcome: Outcome) -> None:
     if outcome.still_learning:
         print("note: the last epoch was the best one: more --epochs, or a higher --learning-rate, may lower the NLL")
     folder = outcome.folder.path
-    print(f"run folder {folder}: samples.png, reconstructions.png, curves.png, best.safetensors, metrics.jsonl")
+    shown = ", ".join(path.name for path in outcome.to_look_at)
+    print(f"run folder {folder}: {shown}, best.safetensors, metrics.jsonl")
 
 
 def default_arguments(arguments: Sequence[str]) -> TrainArguments:
