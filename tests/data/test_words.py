@@ -270,6 +270,19 @@ def test_first_lines_of_which_words_are_known_are_rows(tmp_path: Path) -> None:
         read_table(written(tmp_path, "maybe,red,\n", "new.csv"), shape)
 
 
+def test_a_header_of_known_names_is_one_though_its_words_are_known(tmp_path: Path) -> None:
+    shape = RowShape(2, 0, 2, None, ("other", "sex"), words=(("none of these", "other"), ("f", "m")))
+    for rows in ("other,f\n", "other,f\nnone of these,m\n"):
+        found = read_csv(written(tmp_path, f"other,sex\n{rows}"), shape.words or (), shape.column_names)
+        assert found.names == shape.column_names
+        assert len(found.values) == rows.count("\n")
+        assert found.remarks == ()
+    # Without names that are known, it is a row, and said to be.
+    found = read_csv(written(tmp_path, "other,sex\nother,f\nother,m\nnone of these,m\n"))
+    assert (found.names, len(found.values)) == (None, 4)
+    assert "is taken for a row, not for a header, for 'other' stands again" in found.remarks[0]
+
+
 def test_words_beside_arrays_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "numbers.npy", np.array([[0, 1], [1, 0], [2, 1]] * 10))
     words = written(tmp_path, "a,b\nno,x\nyes,y\nnever,x\n")

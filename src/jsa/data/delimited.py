@@ -65,7 +65,7 @@ class TextTable:
     remarks: tuple[str, ...]
 
 
-def read_csv(path: Path, known: Words = ()) -> TextTable:
+def read_csv(path: Path, known: Words = (), names: tuple[str, ...] | None = None) -> TextTable:
     """The table of a text file.
 
     A first line without any number is a header, unless a cell of it is a word that stands again in its column, or is
@@ -74,6 +74,7 @@ def read_csv(path: Path, known: Words = ()) -> TextTable:
     Args:
         path: The file.
         known: The words of each column in other tables.
+        names: What the columns are called in other tables; a first line of these names is a header in any case.
     """
     try:
         layout = _layout(path)
@@ -82,13 +83,14 @@ def read_csv(path: Path, known: Words = ()) -> TextTable:
             words: Words = ((),) * values.columns
             remarks: list[str] = []
         except (ValueError, DataError):
-            if standing_again(layout.header, known):
+            is_header = names is not None and column_names(layout.header, str(path), len(names))[0] == names
+            if not is_header and standing_again(layout.header, known):
                 layout = layout.without_header()
-            values, words, layout, remarks = _of_cells(path, layout)
+            values, words, layout, remarks = _of_cells(path, layout, is_header=is_header)
         if values.columns == 1:
             _refuse_blank_lines(path)
-        names, nameless = column_names(layout.header, str(path), values.columns)
-        return TextTable(values, words, names, (*remarks, *nameless))
+        found, nameless = column_names(layout.header, str(path), values.columns)
+        return TextTable(values, words, found, (*remarks, *nameless))
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not text in UTF-8, as a table of text must be: save it in that encoding") from error
     except OSError as error:
@@ -97,13 +99,16 @@ def read_csv(path: Path, known: Words = ()) -> TextTable:
         raise DataError(f"{path} is not a table of text cells: {error}") from error
 
 
-def _of_cells(path: Path, layout: Layout) -> tuple[Values, Words, Layout, list[str]]:
-    """The values of a file cell by cell, the words of its columns, how it is made after all, and what is odd."""
+def _of_cells(path: Path, layout: Layout, *, is_header: bool) -> tuple[Values, Words, Layout, list[str]]:
+    """The values of a file cell by cell, the words of its columns, how it is made after all, and what is odd.
+
+    Where it is certain that the first line is a header, its words do not tell against it.
+    """
     cells = _walk(path, layout)
     table, words = cells.values()
     remarks = []
     again = standing_again(layout.header, words)
-    if layout.header is not None and again:
+    if layout.header is not None and again and not is_header:
         if len(again) < len(layout.header) - sum(map(is_missing, layout.header)):
             remarks.append(
                 f"the first line of {path} is taken for a row, not for a header, for '{shortened(again[0])}' stands "

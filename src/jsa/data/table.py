@@ -82,7 +82,7 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
             continue
         if name in parts:
             raise UsageError(f"{path} has an array '{name}' of its own: leave out the {name} file {file}")
-        parts[name] = _read_single(file, parts["train"].words)
+        parts[name] = _read_single(file, parts["train"].words, parts["train"].names)
     train = parts["train"]
     for part in parts.values():
         if part.values.columns != train.values.columns:
@@ -125,7 +125,7 @@ def read_table(path: Path, shape: RowShape) -> IndexedDataset:
         path: The table: one array, or text.
         shape: What its rows must be made of.
     """
-    table = _read_single(path.expanduser(), shape.words)
+    table = _read_single(path.expanduser(), shape.words, shape.column_names)
     found = table.values.columns
     if found != shape.columns:
         raise DataError(
@@ -163,13 +163,13 @@ def _read_parts(path: Path) -> dict[str, Table]:
     return {name: _checked(array, f"{path}, array '{shortened(name)}'") for name, array in arrays.items()}
 
 
-def _read_single(path: Path, known: Words | None = None) -> Table:
-    """A file that is one table, not several, of whose words some are known."""
+def _read_single(path: Path, known: Words | None = None, names: tuple[str, ...] | None = None) -> Table:
+    """A file that is one table, not several, of whose words and names some are known from others."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f"{path} is not a table: its name must end in {', '.join(SUFFIXES)}")
     if suffix in TEXT:
-        text = read_csv(path, known or ())
+        text = read_csv(path, known or (), names)
         return Table(text.values, str(path), text.names, text.words, text.remarks)
     if suffix == ".npy":
         return _checked(read_npy(path), str(path))
