@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal, get_args
@@ -253,7 +253,7 @@ class LatentSpace:
         return torch.tensor(flat, dtype=dtype, device=device)
 
 
-def _consecutive(lengths: Iterator[int] | map[int]) -> tuple[slice, ...]:
+def _consecutive(lengths: Iterable[int]) -> tuple[slice, ...]:
     bounds = [0, *itertools.accumulate(lengths)]
     return tuple(slice(start, stop) for start, stop in itertools.pairwise(bounds))
 

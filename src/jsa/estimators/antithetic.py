@@ -74,9 +74,9 @@ class Antithetic(Estimator):
 
     @abstractmethod
     def draw(
-        self, distribution: Factorised, noise: Float[Tensor, "*branches groups batch *noise"]
+        self, distribution: Factorised, noise: Float[Tensor, "*noise"]
     ) -> Float[Tensor, "*branches groups batch width"]:
-        """The draws that the noise determines."""
+        """The draws that the noise determines, of all branches or of one."""
 
     @abstractmethod
     def logit_gradient(
