@@ -126,15 +126,14 @@ class Cells:
 
     def _fault(self, cell: str) -> str | None:
         """What is wrong with a cell in any column."""
-        row = len(self._rows)
-        held = cell.strip()
-        if _kind(cell) == _NOTHING:
+        row, held, kind = len(self._rows), cell.strip(), _kind(cell)
+        if kind == _NOTHING:
             return None
-        if _kind(cell) == _WORD and not _DECIMAL_COMMA.fullmatch(held):
+        if kind == _WORD and not _DECIMAL_COMMA.fullmatch(held):
             if len(held) <= _LONGEST_WORD and not _CONTROL.search(held):
                 return None
             return f"holds '{shortened(cell)}', which is no number and no word"
-        if _kind(cell) == _NUMBER and 0 <= float(cell) <= 255 and float(cell).is_integer():
+        if kind == _NUMBER and 0 <= float(cell) <= 255 and float(cell).is_integer():
             return None
         numbered = "; leave out a column of row numbers" if row > 1 and held in (str(row), str(row + 1)) else ""
         header = f"; {_NO_HEADER}" if row == 0 and not self._has_header else ""

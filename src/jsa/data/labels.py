@@ -27,9 +27,8 @@ def observed_labels(shape: RowShape) -> list[str | None]:
         >>> observed_labels(RowShape(1, 0, 3, None, ("smokes",), words=(("no", "yes"),), values=(2,)))
         [None, 'smokes = yes', None]
     """
-    words = shape.words or ((),) * shape.columns
     numbers = (1,) if shape.classes == 2 else range(shape.classes)
-    columns = zip(column_labels(shape), words, shape.column_classes, strict=True)
+    columns = zip(column_labels(shape), shape.column_words, shape.column_classes, strict=True)
     observed = list(columns)[shape.context_columns :]
     return [_label(number, *column, shape.classes) for column in observed for number in numbers]
 
@@ -50,8 +49,7 @@ def written_columns(shape: RowShape, numbers: UInt8[np.ndarray, "rows columns"])
         >>> written_columns(RowShape(2, 0, 4, None, words=(("no", "yes"), ()), values=(2, 4)), answers)
         {'column 1': ['no', 'yes'], 'column 2': [3, 2]}
     """
-    words = shape.words or ((),) * shape.columns
-    columns = zip(column_labels(shape), words, numbers.T.tolist(), strict=True)
+    columns = zip(column_labels(shape), shape.column_words, numbers.T.tolist(), strict=True)
     return {label: [known[number] for number in column] if known else column for label, known, column in columns}
 
 

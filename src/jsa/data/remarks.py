@@ -29,7 +29,6 @@ def about_numbers(tables: Mapping[str, Values], words: Words = ()) -> tuple[str,
         >>> about_numbers({"t.csv": Values(numbered)})[0].partition(" and ")[0]
         'values above 1 stand only in column 1 of t.csv'
     """
-    every = "every column of numbers" if any(words) else "every column"
     columns = np.array([column for column, known in enumerate(words) if not known]) if any(words) else None
     if columns is not None:
         if not len(columns):
@@ -38,7 +37,7 @@ def about_numbers(tables: Mapping[str, Values], words: Words = ()) -> tuple[str,
     classes = max(table.classes for table in tables.values())
     if classes == 2:
         return ()
-    return (*_counted_from_one(tables, classes), *_few_places(tables, classes, columns, every))
+    return (*_counted_from_one(tables, classes), *_few_places(tables, classes, columns))
 
 
 def about_words(tables: Mapping[str, Values], words: Words) -> tuple[str, ...]:
@@ -60,8 +59,11 @@ def _counted_from_one(tables: Mapping[str, Values], classes: int) -> tuple[str, 
     )
 
 
-def _few_places(tables: Mapping[str, Values], classes: int, columns: np.ndarray | None, every: str) -> tuple[str, ...]:
-    """A sentence where a few columns, or the first row, give the number of classes, and the others need fewer."""
+def _few_places(tables: Mapping[str, Values], classes: int, columns: np.ndarray | None) -> tuple[str, ...]:
+    """A sentence where a few columns, or the first row, give the number of classes, and the others need fewer.
+
+    The columns are those of numbers among words, by their places in the table; None for all.
+    """
     # The row is looked at first: a short header may have one large value, which then stands in one column, too.
     others = max((int(table.numbers[1:].max(initial=0)) for table in tables.values()), default=0)
     if len(next(iter(tables.values()))) > 1 and _stands_out(classes, others):
@@ -76,7 +78,7 @@ def _few_places(tables: Mapping[str, Values], classes: int, columns: np.ndarray 
             return ()
         place = _named((found if columns is None else columns[found]).tolist())
         way_on = "remove from the table what is no variable, row numbers for instance"
-    usual = max(1, others)
+    usual, every = max(1, others), "every column" if columns is None else "every column of numbers"
     sources = [source for source, table in tables.items() if int(table.numbers.max()) > usual]
     return (
         f"values above {usual} stand only in {place} of {' and '.join(sources)} and give {every} {classes} "

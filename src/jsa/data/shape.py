@@ -72,6 +72,11 @@ class RowShape:
         return self.values or (self.classes,) * self.columns
 
     @property
+    def column_words(self) -> Words:
+        """The words of each column, none for one of numbers."""
+        return self.words or ((),) * self.columns
+
+    @property
     def context_width(self) -> int:
         """The width of `Batch.context`; 0 without context."""
         return encoded_width(self.context_columns, self.classes)

@@ -65,13 +65,13 @@ class Table:
     remarks: tuple[str, ...] = ()
 
     @property
-    def known_words(self) -> Words:
+    def column_words(self) -> Words:
         """The words of each column, none for one of numbers."""
         return self.words or ((),) * self.values.columns
 
     def recoded(self, words: Words, where: str) -> Table:
         """With the classes that words have elsewhere."""
-        return replace(self, values=recoded(self.values, self.known_words, words, self.source, where), words=words)
+        return replace(self, values=recoded(self.values, self.column_words, words, self.source, where), words=words)
 
 
 def table_splits(path: Path, options: TableOptions) -> Splits:
@@ -91,7 +91,7 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
                 f"but {train.source} has {train.values.columns}: they must agree"
             )
         _refuse_other_names(part, train.names, f"in {train.source}")
-    words = in_common(part.known_words for part in parts.values())
+    words = in_common(part.column_words for part in parts.values())
     refuse_too_many(words, " and ".join(part.source for part in parts.values()))
     parts = {name: part.recoded(words, "in another table of the data") for name, part in parts.items()}
     train = parts["train"]
@@ -134,7 +134,7 @@ def read_table(path: Path, shape: RowShape) -> IndexedDataset:
     _refuse_other_names(table, shape.column_names, "in the data of the run")
     # An array holds classes as their numbers.
     if table.words is not None:
-        table = table.recoded(shape.words or ((),) * shape.columns, "in the data of the run")
+        table = table.recoded(shape.column_words, "in the data of the run")
     refuse_classes_above(table.values, shape.column_classes, table.source)
     rows = dataset_of(table.values, shape.classes)
     if not shape.context_columns:

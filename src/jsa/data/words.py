@@ -54,10 +54,14 @@ def recoded(values: Values, words: Words, wanted: Words, source: str, where: str
         >>> recoded(answers, (("no", "yes"),), (("maybe", "no", "yes"),), "t.csv", "in u.csv").numbers.tolist()
         [[1], [2]]
     """
+    if words == wanted:
+        return values
     numbers = values.numbers.copy()
     for column, (own, known) in enumerate(zip(words, wanted, strict=True)):
+        if own == known:
+            continue
         there = np.ones(len(values), dtype=np.bool_) if values.missing is None else ~values.missing[:, column]
-        if own == known or not there.any():
+        if not there.any():
             continue
         if not (own and known):
             held, other = ("words", "numbers") if own else ("numbers", "words")
