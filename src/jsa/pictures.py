@@ -63,10 +63,8 @@ def save_grid(
         image.imsave(temporary, picture, vmin=0, vmax=1, cmap="gray", format="png")
 
 
-def save_pairs(
-    path: Path, originals: Tensor, copies: Tensor, image_shape: tuple[int, int] | None, classes: int = 2
-) -> None:
-    """Writes a row of originals above a row of what became of them, again and again."""
+def save_pairs(path: Path, originals: Tensor, copies: Tensor, image_shape: tuple[int, int], classes: int = 2) -> None:
+    """Writes a row of pictures above a row of what became of them, again and again."""
     # Rows of gray fill the last line, so that the copies always begin a new one.
     missing = -len(originals) % COLUMNS
     both = [torch.cat([rows, rows.new_full((missing, rows.shape[1]), 0.5)]) for rows in (originals, copies)]

@@ -97,7 +97,7 @@ def test_nothing_else_is_drawn_or_filled_in(case: Case) -> None:
     assert filled.x.unique(dim=0).shape[0] > 1
 
 
-def test_methods_learn_as_ever(case: Case) -> None:
+def test_checks_pass_and_weights_are_as_ever(case: Case) -> None:
     model = case.model(case.values).float()
     batch = case.batch(case.possible.float())
     given = None if batch.context is None else batch.context.float()

@@ -79,18 +79,15 @@ def read_csv(path: Path, known: Words = (), names: tuple[str, ...] | None = None
     try:
         layout = _layout(path)
         try:
-            values = as_values(_parse(path, layout), str(path))
-            words: Words = ((),) * values.columns
-            remarks: list[str] = []
+            table = _of_numbers(path, layout)
         except (ValueError, DataError):
             is_header = names is not None and column_names(layout.header, str(path), len(names))[0] == names
             if not is_header and standing_again(layout.header, known):
                 layout = layout.without_header()
-            values, words, layout, remarks = _of_cells(path, layout, is_header=is_header)
-        if values.columns == 1:
+            table = _of_cells(path, layout, is_header=is_header)
+        if table.values.columns == 1:
             _refuse_blank_lines(path)
-        found, nameless = column_names(layout.header, str(path), values.columns)
-        return TextTable(values, words, found, (*remarks, *nameless))
+        return table
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not text in UTF-8, as a table of text must be: save it in that encoding") from error
     except OSError as error:
@@ -99,8 +96,15 @@ def read_csv(path: Path, known: Words = (), names: tuple[str, ...] | None = None
         raise DataError(f"{path} is not a table of text cells: {error}") from error
 
 
-def _of_cells(path: Path, layout: Layout, *, is_header: bool) -> tuple[Values, Words, Layout, list[str]]:
-    """The values of a file cell by cell, the words of its columns, how it is made after all, and what is odd.
+def _of_numbers(path: Path, layout: Layout) -> TextTable:
+    """A table of numbers, in the way of numpy."""
+    values = as_values(_parse(path, layout), str(path))
+    names, nameless = column_names(layout.header, str(path), values.columns)
+    return TextTable(values, ((),) * values.columns, names, tuple(nameless))
+
+
+def _of_cells(path: Path, layout: Layout, *, is_header: bool) -> TextTable:
+    """A table cell by cell, with numbers, words and gaps.
 
     Where it is certain that the first line is a header, its words do not tell against it.
     """
@@ -120,7 +124,8 @@ def _of_cells(path: Path, layout: Layout, *, is_header: bool) -> tuple[Values, W
     values = as_values(table, str(path))
     if layout.header is None:
         remarks += first_line_remarks(values, words, str(path))
-    return values, words, layout, [*remarks, *cells.remarks(words)]
+    names, nameless = column_names(layout.header, str(path), values.columns)
+    return TextTable(values, words, names, (*remarks, *cells.remarks(words), *nameless))
 
 
 def _parse(path: Path, layout: Layout) -> Float64[np.ndarray, "rows columns"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -97,16 +97,18 @@ def run(arguments: Sequence[str]) -> None:
             figures = {"nll": by_row.nll, "effective_sample_size": by_row.effective_sample_size}
             write_arrays(parsed.out, {"rows": numbers[: len(rows)], **figures})
             lines.append(f"{len(rows)} NLLs in {parsed.out}")
-        if parsed.json is not None:
-            write_text(parsed.json, json.dumps(record, indent=2, allow_nan=False) + "\n")
+        _write(parsed.json, record)
     finally:
         print(*lines, sep="\n")
     if not parsed.bounds:
         return
     with evaluation_progress(len(rows), "bounds") as progress:
         bounds = multi_sample_bounds(opened.model, rows, parsed.bounds, samples, seed=parsed.seed, progress=progress)
-    if parsed.json is not None:
-        record["bounds"] = figures_record(bounds)
-        write_text(parsed.json, json.dumps(record, indent=2, allow_nan=False) + "\n")
+    _write(parsed.json, {**record, "bounds": figures_record(bounds)})
     for particles, bound in bounds.items():
         print(f"{'ELBO' if particles == 1 else f'bound with {particles} particles'} {bound:.3f}")
+
+
+def _write(path: Path | None, record: Mapping[str, object]) -> None:
+    if path is not None:
+        write_text(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
