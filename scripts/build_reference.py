@@ -40,7 +40,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Methods": (
         "jsa.estimators",
         (
-            *("JSA", "RaoBlackwellJSA", "Hybrid", "MarkovScoreClimbing", "Enumeration"),
+            *("JSA", "RaoBlackwellJSA", "Hybrid", "MarkovianScoreClimbing", "Enumeration"),
             *("Reinforce", "LeaveOneOut", "NVIL", "VIMCO", "ReweightedWakeSleep"),
             *("Concrete", "GumbelSoftmax", "StraightThrough", "Rebar", "Relax", "MuProp"),
             *("ARM", "DisARM", "ARMS", "ARSM", "Description"),

@@ -23,6 +23,7 @@ jaxtyping.install_import_hook(
         "jsa.latent",
         "jsa.model",
         "jsa.models",
+        "jsa.passes",
         "jsa.posteriors",
         "jsa.samplers",
         "jsa.types",

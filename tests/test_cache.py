@@ -193,7 +193,7 @@ def test_chains_that_are_held_stand_where_they_stood(cache: ChainCache) -> None:
 
 
 def test_a_cache_needs_rows() -> None:
-    with pytest.raises(UsageError, match="at least one row"):
+    with pytest.raises(UsageError, match="rows is 1 or more, not 0"):
         ChainCache(SPACE, rows=0)
 
 

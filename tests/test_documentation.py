@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +50,15 @@ def test_the_reference_is_that_of_this_version(tmp_path: Path) -> None:
     public = (jsa, jsa.estimators, jsa.cache, jsa.samplers, jsa.data)
     names = {name for module in public for name in module.__all__} - {"ESTIMATORS"}
     assert [name for name in sorted(names) if f"### {name}\n" not in page] == []
+
+
+def test_the_page_of_the_methods_names_their_classes_and_what_these_cannot_do_without() -> None:
+    page = (ROOT / "docs" / "estimators.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `([a-z-]+)` \| `([^`]+)` \|", page, re.MULTILINE))
+    expected = {}
+    for name, kind in ESTIMATORS.items():
+        taken = inspect.signature(kind).parameters.values()
+        needed = [one.name for one in taken if one.default is one.empty and one.kind == one.POSITIONAL_OR_KEYWORD]
+        expected[name] = f"{kind.__name__}({', '.join(needed)})"
+    assert expected.pop("enumeration") == "Enumeration()"
+    assert told == expected

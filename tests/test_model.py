@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -17,9 +18,10 @@ from jsa import (
     LayeredPosterior,
     Learner,
     Posterior,
+    Stage,
 )
 from jsa.errors import NumericalError, UsageError
-from jsa.model import evaluate
+from jsa.passes import evaluate
 from small_models import Example, one_layer
 
 
@@ -139,6 +141,24 @@ def test_a_learner_is_the_model_with_its_estimator() -> None:
     assert not learner.estimator.training
 
 
+def test_a_learner_knows_the_stage_of_its_chains() -> None:
+    example = one_layer()
+    learner = Learner(example.model, JSA(example.model.latent, rows=3))
+    learner.stage = 2
+    assert learner.stage is learner.estimator.stage is Stage.PERSISTENT
+    for wrong in (3, None):
+        with pytest.raises(UsageError, match=f"the stage is Stage.FRESH or Stage.PERSISTENT, not {wrong}"):
+            learner.stage = wrong
+
+
+def test_a_learner_without_chains_has_no_stage() -> None:
+    learner = Learner(one_layer().model, Enumeration())
+    with pytest.raises(UsageError, match="Enumeration has no chains and so no stages"):
+        learner.stage = Stage.PERSISTENT
+    with pytest.raises(UsageError, match="Enumeration has no chains and so no stages"):
+        _ = learner.stage
+
+
 def unchecked_batch(x: Tensor, index: Tensor, context: Tensor | None = None, known: Tensor | None = None) -> Batch:
     """A batch as a user makes it, without the checks of types that these tests have everywhere."""
     batch = object.__new__(Batch)
@@ -158,6 +178,21 @@ def unchecked_batch(x: Tensor, index: Tensor, context: Tensor | None = None, kno
 def test_row_numbers_that_do_not_fit_are_refused(index: Tensor, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         unchecked_batch(torch.ones(3, 4), index)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"x": np.ones((3, 4))}, "x of a batch is a tensor, not ndarray: torch.as_tensor makes one"),
+        ({"index": [0, 1, 2]}, "index of a batch is a tensor, not list"),
+        ({"index": np.arange(3)}, "index of a batch is a tensor, not ndarray"),
+        ({"context": [1, 2, 3]}, "context of a batch is a tensor, not list"),
+        ({"known": torch.ones(3, 2, dtype=torch.bool)}, "known states are numbers with NaN .*, not torch.bool"),
+    ],
+)
+def test_parts_of_a_batch_that_are_no_such_tensors_are_refused(given: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        unchecked_batch(**{"x": torch.ones(3, 4), "index": torch.arange(3), **given})
 
 
 def test_a_context_of_other_rows_is_refused() -> None:

@@ -108,6 +108,21 @@ def test_a_torch_distribution_without_event_is_refused() -> None:
         TorchPosterior(torch.distributions.Bernoulli(logits=torch.zeros(5, 3)))
 
 
+def test_a_state_may_have_several_dimensions_in_torch() -> None:
+    logits = torch.randn(5, 4, 3)
+    each = torch.distributions.OneHotCategorical(logits=logits)
+    posterior = TorchPosterior(torch.distributions.Independent(each, 1))
+    h = posterior.sample((7,))
+    assert h.shape == (7, 5, 12)
+    assert torch.allclose(posterior.log_prob(h), Categorical(logits.flatten(1), classes=3).log_prob(h), atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [(), (5, 4)])
+def test_a_torch_distribution_of_other_batches_is_refused(batch: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match=r"wrap it in torch\.distributions\.Independent"):
+        TorchPosterior(torch.distributions.OneHotCategorical(logits=torch.zeros(*batch, 3)))
+
+
 def test_draws_of_a_reparameterised_distribution_carry_no_gradient() -> None:
     mean = torch.zeros(2, 3, requires_grad=True)
     posterior = TorchPosterior(torch.distributions.Independent(torch.distributions.Normal(mean, 1.0), 1))

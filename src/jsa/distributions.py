@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from jsa.careful import refuse_wrong_vectors
 from jsa.errors import UsageError
 from jsa.latent import Layer
 from jsa.softplus import softplus_sum
@@ -126,6 +127,7 @@ class Bernoulli(Factorised):
 
     def log_prob(self, h: Tensor) -> Tensor:
         """Sum of h l - softplus(l): one transcendental function where two logarithms would be the definition."""
+        refuse_wrong_vectors(self.layer, h)
         if self.saturated:
             # Nothing large is left to be summed. Above its threshold softplus(l) is l, which at 50 changes no digit.
             return (h * self.logits - F.softplus(self.logits, threshold=50)).sum(-1)
@@ -155,6 +157,8 @@ class Categorical(Factorised):
     """
 
     def __init__(self, logits: Float[Tensor, "*batch width"], classes: int) -> None:
+        if logits.shape[-1] % classes:
+            raise UsageError(f"{logits.shape[-1]} logits are not those of whole variables of {classes} classes")
         self.logits = _at_least_single(logits)
         self.layer = Layer("categorical", logits.shape[-1] // classes, classes)
 
@@ -185,6 +189,7 @@ class Categorical(Factorised):
 
     def log_prob(self, h: Tensor) -> Tensor:
         """The sum of the normalised logits of the chosen classes."""
+        refuse_wrong_vectors(self.layer, h)
         return (h * self._by_variable(self.logits).log_softmax(-1).flatten(-2)).sum(-1)
 
     def take(self, rows: Tensor) -> Self:
@@ -227,6 +232,7 @@ class Gaussian(Factorised):
 
     def log_prob(self, h: Tensor) -> Tensor:
         """The log-density."""
+        refuse_wrong_vectors(self.layer, h)
         standard = (h - self._mean) * (-self.log_scale).exp()
         return (-0.5 * standard.square() - self.log_scale - NORMAL_CONSTANT).sum(-1)
 
@@ -253,8 +259,8 @@ def _inner(left: Float[Tensor, "*left width"], right: Float[Tensor, "*right widt
     if left.numel() == left.shape[-1] and left.ndim <= right.ndim:
         left, right = right, left
     one_vector = right.numel() == right.shape[-1] and right.ndim <= left.ndim
-    # Autocast would take the product in half precision.
-    if one_vector and not torch.is_autocast_enabled(left.device.type):
+    # Such a product promotes no type, and autocast would take it in half precision.
+    if one_vector and left.dtype == right.dtype and not torch.is_autocast_enabled(left.device.type):
         # A product of a matrix with a vector: one pass over memory and no table of products.
         return left @ right.flatten()
     return (left * right).sum(-1)

@@ -111,6 +111,18 @@ def _columns(name: str, values: Any) -> list[tuple[str, list[Any]]]:
     return [(f"{name} {number}", column.tolist()) for number, column in enumerate(values.T, start=1)]
 
 
+def make_folder(path: Path, option: str) -> None:
+    """Makes a folder where there is none, and refuses one that files cannot be written into."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"nothing can be written into the folder {path} ({error.strerror}): choose another {option}"
+        ) from error
+
+
 def check_destination(path: Path, option: str, **formats: str) -> None:
     """Refuses a path where no file can be written, before any work is done.
 

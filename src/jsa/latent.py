@@ -48,6 +48,10 @@ class Layer:
         if self.kind != "categorical" and self.classes != 2:
             raise UsageError(f"classes are for categorical layers; a {self.kind} layer takes none")
 
+    def __str__(self) -> str:
+        classes = f" of {self.classes} classes" if self.kind == "categorical" else ""
+        return f"{self.variables} {self.kind} variable{'s' * (self.variables > 1)}{classes}"
+
     @property
     def width(self) -> int:
         """The length of the layer's part of a state vector."""
@@ -90,7 +94,7 @@ class Layer:
         match self.kind:
             case "bernoulli":
                 bits = _bits_of_bytes(dtype, stored.device).index_select(0, stored.flatten().int())
-                return bits.view(*stored.shape[:-1], -1)[..., : self.variables]
+                return bits.view(*stored.shape[:-1], 8 * stored.shape[-1])[..., : self.variables]
             case "categorical":
                 try:
                     one_hot = torch.nn.functional.one_hot(stored.long(), self.classes)

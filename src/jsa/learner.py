@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
+from jsa.errors import UsageError
 from jsa.estimators.base import Estimator
+from jsa.estimators.persistent import PersistentEstimator, Stage
 from jsa.model import LatentVariableModel
 from jsa.types import Batch, Estimate
 
@@ -19,6 +21,20 @@ class Learner(nn.Module):
         super().__init__()
         self.model = model
         self.estimator = estimator
+
+    @property
+    def stage(self) -> Stage:
+        """Where the chains of the estimator start at a visit; assign it to switch."""
+        return self._with_chains().stage
+
+    @stage.setter
+    def stage(self, stage: Stage | int) -> None:
+        self._with_chains().stage = stage
+
+    def _with_chains(self) -> PersistentEstimator:
+        if not isinstance(self.estimator, PersistentEstimator):
+            raise UsageError(f"{type(self.estimator).__name__} has no chains and so no stages: leave the stage alone")
+        return self.estimator
 
     def forward(self, batch: Batch) -> Estimate:
         """The estimate for the batch: call ``backward`` on its loss."""

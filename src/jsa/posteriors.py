@@ -28,7 +28,8 @@ class LayeredPosterior:
     Args:
         latent: The layers, in sampling order.
         first: q(h_1 | x) for the rows of the batch.
-        deeper: For each further layer, the function from the states before it to its distribution.
+        deeper: For each further layer, the function from the states before it to its distribution. The states have the
+            rows last but one and any number of dimensions before them, such as samples.
         of_states_alone: Whether these functions know nothing of x but what the states say. Then the posterior can be
             narrowed to some rows of the batch, which saves time; otherwise they are always given states of all rows.
         known: The states of the rows as far as they are known, NaN where they are not: ``batch.known``. This is then
@@ -58,14 +59,28 @@ class LayeredPosterior:
             latent.refuse_wrong_known(known)
         self.latent = latent
         self.known = known
-        self._free_first = first
-        self.first = self._clamped(first, 0)
         self.deeper = tuple(deeper)
         self.of_states_alone = of_states_alone
+        self._free_first = self._fitting(first, 0)
+        self.first = self._clamped(first, 0)
 
     def conditional(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorised:
         """The distribution of a layer given the part of the state vector that stands before it."""
-        return self.first if layer == 0 else self._clamped(self.deeper[layer - 1](ancestors), layer)
+        return self.first if layer == 0 else self._clamped(self._free(layer, ancestors), layer)
+
+    def _free(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorised:
+        """The distribution of a layer, whatever is known of it."""
+        return self._free_first if layer == 0 else self._fitting(self.deeper[layer - 1](ancestors), layer)
+
+    def _fitting(self, distribution: Factorised, layer: int) -> Factorised:
+        """The distribution, refused where it is of other variables: their noise and values would broadcast."""
+        expected = self.latent.layers[layer]
+        if distribution.layer != expected:
+            raise UsageError(
+                f"layer {layer} of q(h | x) has {distribution.layer}, and the latent space {expected}: give "
+                f"{type(distribution).__name__} the logits of these, or say in LatentSpace what the state is"
+            )
+        return distribution
 
     def _clamped(self, distribution: Factorised, layer: int) -> Factorised:
         return distribution if self.known is None else distribution.clamped(self.known[..., self.latent.slices[layer]])
@@ -123,7 +138,7 @@ class LayeredPosterior:
         others = torch.where(self.known.isnan(), h, torch.nan)
         for layer, where in enumerate(self.latent.slices):
             if self.latent.layers[layer].kind != "gaussian":
-                free = self._free_first if layer == 0 else self.deeper[layer - 1](h[..., : where.start])
+                free = self._free(layer, h[..., : where.start])
                 total = total + free.clamped(others[..., where]).log_prob(h[..., where])
         return total
 
@@ -142,31 +157,34 @@ class TorchPosterior:
     """A torch.distributions object as an inference model.
 
     Args:
-        distribution: Of batch shape (batch,) and event shape (width,): wrap it in Independent where needed.
+        distribution: Of batch shape (batch,), and of an event shape that makes the state vector when it is flattened,
+            such as (variables, classes): wrap it in Independent where needed.
 
     Example:
-        >>> from torch.distributions import Bernoulli, Independent
-        >>> posterior = TorchPosterior(Independent(Bernoulli(logits=torch.zeros(5, 3)), 1))
-        >>> posterior.log_prob(posterior.sample((2,))).shape
-        torch.Size([2, 5])
+        >>> from torch.distributions import Independent, OneHotCategorical
+        >>> posterior = TorchPosterior(Independent(OneHotCategorical(logits=torch.zeros(5, 4, 3)), 1))
+        >>> h = posterior.sample((2,))
+        >>> h.shape, posterior.log_prob(h).shape
+        (torch.Size([2, 5, 12]), torch.Size([2, 5]))
     """
 
     def __init__(self, distribution: torch.distributions.Distribution) -> None:
-        if len(distribution.event_shape) != 1:
+        if len(distribution.batch_shape) != 1 or not distribution.event_shape:
             raise UsageError(
-                f"a posterior needs one event dimension, the state vector; {type(distribution).__name__} has event "
-                f"shape {tuple(distribution.event_shape)}: wrap it in torch.distributions.Independent(..., 1)"
+                f"a posterior has the batch shape (rows,), and its event is the state; {type(distribution).__name__} "
+                f"has batch shape {tuple(distribution.batch_shape)} and event shape {tuple(distribution.event_shape)}: "
+                "wrap it in torch.distributions.Independent(..., n), where n dimensions of the batch are of the state"
             )
         self.distribution = distribution
 
     def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
         """Draws of shape (*shape, batch, width), without gradient."""
         with torch.no_grad():
-            return self.distribution.sample(shape)
+            return self.distribution.sample(shape).flatten(-len(self.distribution.event_shape))
 
     def log_prob(self, h: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples"]:
         """The log-probability of the states."""
-        value: Tensor = self.distribution.log_prob(h)
+        value: Tensor = self.distribution.log_prob(h.unflatten(-1, self.distribution.event_shape))
         return value
 
 

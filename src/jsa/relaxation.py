@@ -27,6 +27,7 @@ from jsa.distributions import RAREST, Bernoulli, Categorical, Factorised
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace, Layer
 from jsa.model import LatentVariableModel
+from jsa.passes import posterior_of
 from jsa.posteriors import LayeredPosterior
 from jsa.types import Batch
 
@@ -71,7 +72,7 @@ def relaxable_posterior(model: LatentVariableModel, batch: Batch, method: str) -
             f"{method} evaluates log_joint between the discrete states, and {type(model).__name__} does not say that "
             f"it can ('relaxable' is False): {ALTERNATIVES}"
         )
-    posterior = model.posterior(batch)
+    posterior = posterior_of(model, batch)
     if not isinstance(posterior, LayeredPosterior):
         raise UsageError(
             f"{method} needs the logits of q(h | x), which a LayeredPosterior has and {type(posterior).__name__} "

@@ -7,7 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jsa.errors import UsageError
-from jsa.model import LatentVariableModel, refuse_contradictions
+from jsa.model import LatentVariableModel
+from jsa.passes import posterior_of, refuse_contradictions
 from jsa.posteriors import Supervised
 from jsa.types import Batch
 
@@ -39,7 +40,7 @@ def supervised_loss(
     """
     if batch.known is None:
         return torch.zeros((), dtype=batch.state_dtype, device=batch.x.device)
-    posterior = model.posterior(batch)
+    posterior = posterior_of(model, batch)
     if not isinstance(posterior, Supervised):
         raise UsageError(
             f"{type(posterior).__name__} does not tell the probability of what is known: return a LayeredPosterior, or "

@@ -49,6 +49,10 @@ class Batch:
     known: Float[Tensor, "batch width"] | None = None
 
     def __post_init__(self) -> None:
+        parts = (("x", self.x), ("index", self.index), ("context", self.context), ("known", self.known))
+        for name, part in parts:
+            if part is not None and not isinstance(part, Tensor):
+                raise UsageError(f"{name} of a batch is a tensor, not {type(part).__name__}: torch.as_tensor makes one")
         if self.index.dtype != torch.int64 or self.index.shape != self.x.shape[:1]:
             raise UsageError(
                 f"a batch of {len(self)} rows needs as many row numbers, a tensor of int64; got {self.index.dtype} of "
@@ -57,6 +61,8 @@ class Batch:
         for name, beside in (("a context", self.context), ("known states", self.known)):
             if beside is not None and len(beside) != len(self):
                 raise UsageError(f"a batch of {len(self)} rows has {name} of {len(beside)} rows: they must agree")
+        if self.known is not None and not self.known.is_floating_point():
+            raise UsageError(f"known states are numbers with NaN for what is not known, not {self.known.dtype}")
 
     def __len__(self) -> int:
         return self.x.shape[0]
@@ -69,7 +75,11 @@ class Batch:
     @property
     def inputs(self) -> Float[Tensor, "batch inputs"]:
         """The observation of each row with its context, as one vector: what a baseline sees, 0 for what is missing."""
-        seen = [part.flatten(1) for part in (self.x, self.context) if part is not None]
+        seen = [
+            part.flatten(1) if part.ndim > 1 else part.unsqueeze(1)
+            for part in (self.x, self.context)
+            if part is not None
+        ]
         inputs = (seen[0] if len(seen) == 1 else torch.cat(seen, dim=-1)).to(self.state_dtype)
         return inputs.nan_to_num(0.0, torch.inf, -torch.inf)
 

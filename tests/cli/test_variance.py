@@ -175,3 +175,48 @@ def test_variance_of_chains_on_a_run_that_has_none(table: Path, tmp_path: Path) 
     assert main(["train", "--data", str(table), "--estimator", "rloo", *sizes, "--out", str(out)]) == 0
     few = ["--draws", "20", "--rows", "20", "--reference-moves", "100"]
     assert main(["variance", str(out), "--estimators", "jsa", *few]) == 0
+
+
+def told(run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What is said beside the figures."""
+    one = {"theta": LogVariance(1.0, 0.5, 1.5), "phi": LogVariance(2.0, 1.5, 2.5)}
+    report = GradientReport(one, one, {}, 3.0)
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.gradient_report", lambda *_, **__: report)
+    assert main(["variance", str(run_folder), "--estimators", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_figures_at_equal_cost_say_so(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = told(run_folder, monkeypatch, capsys, "vimco")
+    equal = told(run_folder, monkeypatch, capsys, "vimco", "--equal-cost")
+    assert plain.startswith("log of the summed variance, with")
+    assert equal.startswith("log of the summed variance times the decoder evaluations, with")
+    assert " 1.00 [0.50, 1.50]" in plain
+    assert " 2.10 [1.60, 2.60]" in equal
+
+
+def test_objectives_that_differ_are_told(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "different objectives" not in told(run_folder, monkeypatch, capsys, "rloo", "reinforce")
+    shown = told(run_folder, monkeypatch, capsys, "rloo", "vimco", "reinforce")
+    assert "these are gradients of different objectives: ELBO: rloo, reinforce; multi-sample bound: vimco" in shown
+
+
+@pytest.mark.parametrize(("name", "learns"), [("nvil", True), ("rebar", True), ("vimco", False), ("hybrid", False)])
+def test_what_a_method_learns_beside_the_model_is_untrained_at_the_run_of_another(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, learns: bool
+) -> None:
+    assert ("is untrained here" in told(run_folder, monkeypatch, capsys, name)) is learns
+
+
+def test_a_buffer_is_learned_too() -> None:
+    class Remembering(VIMCO):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("mean", torch.zeros(3))
+
+    assert Remembering().learns
+    assert not VIMCO().learns

@@ -9,7 +9,7 @@ from jsa import Batch, Estimator, LatentVariableModel
 from small_models import Gradients
 
 Make = Callable[[LatentVariableModel, Batch], Estimator]
-"""An estimator for a model and a batch whose rows are all the rows there are."""
+"""An estimator for a model and a batch whose rows are all the rows there are: one where draws are enumerated."""
 
 ALL = ("one-layer", "two-layers", "categorical", "conditional", "torch-posterior")
 
@@ -25,7 +25,8 @@ class Case:
         target_name: What the target is, for the table.
         twins: Known-wrong variants, which the same test must refuse, each on the example named with it.
         examples: The small models that it takes.
-        draws: Where all randomness is so many draws from q, their number: the expectation is then enumerated.
+        draws: Where all randomness is so many draws from q, their number: the expectation is then enumerated, row by
+            row. An estimator whose rows know of each other is refused with it.
         copies: How often the rows are repeated in a batch.
         repetitions: How many gradients are drawn.
     """

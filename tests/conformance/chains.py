@@ -6,7 +6,7 @@ import torch
 
 from conformance.cases import Case, Make
 from jsa import JSA, Batch, LatentVariableModel, PersistentEstimator
-from jsa.estimators import Hybrid, MarkovScoreClimbing, RaoBlackwellJSA
+from jsa.estimators import Hybrid, MarkovianScoreClimbing, RaoBlackwellJSA
 from jsa.samplers import Trajectory
 from targets import exact_gradients
 
@@ -23,7 +23,7 @@ class WithoutRepeats(JSA):
         return visited / visited.sum(0)
 
 
-class WithoutTheState(MarkovScoreClimbing):
+class WithoutTheState(MarkovianScoreClimbing):
     """The chain's own state does not compete."""
 
     def weigh(self, trajectory: Trajectory) -> torch.Tensor:
@@ -72,7 +72,7 @@ CASES = [
     Case("hybrid", chains(Hybrid), exact, NAME, {"the state left out": ("categorical", chains(HybridWithoutTheState))}),
     Case(
         "MSC",
-        chains(MarkovScoreClimbing),
+        chains(MarkovianScoreClimbing),
         exact,
         NAME,
         {"the state left out": ("categorical", chains(WithoutTheState))},

@@ -13,7 +13,7 @@ from jsa.estimators.base import Estimator
 from jsa.estimators.muprop import MuProp
 from jsa.estimators.rebar import Rebar
 from jsa.estimators.relax import Relax
-from jsa.model import log_joint
+from jsa.passes import log_joint
 from jsa.relaxation import (
     Discrete,
     conditionally_perturbed,

@@ -6,11 +6,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
 from conformance.cases import Case
 from conformance.comparison import CASES, compare
+from exact_expectations import RowsTouchError
+from jsa import Batch, Estimate, Estimator, LatentVariableModel
+from jsa.estimators.score import score_samples
 from small_models import EXAMPLES
 
 PROOFS = [pytest.param(case, name, id=f"{case.name}, {name}") for case in CASES for name in case.examples]
@@ -40,3 +44,28 @@ def test_wrong_twin_is_refused(case: Case, twin: str) -> None:
 def test_every_unbiased_method_has_a_twin() -> None:
     proven = {case.name.split(",")[0] for case in CASES if case.twins}
     assert {case.name.split(",")[0] for case in CASES} == proven
+
+
+class OtherRows(Estimator):
+    """REINFORCE centred by the other rows of the batch or, wrongly, by this one too."""
+
+    def __init__(self, wrong: bool = False) -> None:
+        super().__init__()
+        self.wrong = wrong
+
+    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
+        draws = score_samples(model, batch, 1)
+        signal = draws.log_weights
+        others = (signal.sum() - signal) / max(1, len(batch) - 1)
+        baseline = others * signal if self.wrong else others
+        loss = -((signal - baseline) * draws.log_inference + draws.log_joint).mean()
+        return Estimate(loss, signal.mean(), signal, {})
+
+
+def test_rows_that_know_of_each_other_are_not_enumerated_one_by_one() -> None:
+    """By themselves, rows without others would let even the wrong one pass."""
+    case = replace(next(case for case in CASES if case.name == "REINFORCE"), draws=1)
+    for wrong in (False, True):
+        with pytest.raises(RowsTouchError, match="leave draws= out"):
+            compare(case, lambda model, batch, wrong=wrong: OtherRows(wrong), EXAMPLES["one-layer"]())
+    assert compare(replace(case, draws=None), lambda model, batch: OtherRows(), EXAMPLES["one-layer"]()).right

@@ -11,7 +11,7 @@ from gradient_checks import assert_biased, assert_unbiased, gradient_draws, larg
 from jsa import JSA, Stage
 from jsa.estimators.weighted import weighted_loss
 from jsa.experiments.published import stale_weight_path
-from jsa.model import evaluate
+from jsa.passes import evaluate
 from jsa.weights import independence_path
 from path_laws import (
     Rule,

@@ -22,7 +22,8 @@ from jsa import (
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation import annealing
 from jsa.evaluation.annealing import Chains, annealed_weights, inverse_temperatures, moved, with_one_changed
-from jsa.model import LatentVariableModel, Posterior, draw, evaluate
+from jsa.model import LatentVariableModel, Posterior
+from jsa.passes import draw, evaluate
 from known_rows import KNOWN, with_known
 from missing_rows import with_gaps
 from significance import assert_frequencies, assert_mean

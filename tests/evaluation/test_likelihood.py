@@ -17,7 +17,7 @@ from jsa.evaluation.draws import RowDraws
 from jsa.evaluation.likelihood import Likelihood
 from jsa.evaluation.rows import TensorRows, as_rows
 from jsa.evaluation.score import figures_record
-from jsa.model import evaluate
+from jsa.passes import evaluate
 from significance import FAILURE_RATE, assert_mean, threshold
 from small_models import Example, RowsInMemory, conditional, enumerated, one_layer, repeated
 

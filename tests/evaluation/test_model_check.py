@@ -8,7 +8,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer, Posterior, check_model
+from jsa import (
+    Batch,
+    BeliefNetwork,
+    Factorised,
+    LatentSpace,
+    LatentVariableModel,
+    Layer,
+    LayeredPosterior,
+    Posterior,
+    check_model,
+)
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation import model_check
 from small_models import EXAMPLES, one_layer, two_layers
@@ -74,6 +84,49 @@ class CutOff(OwnModel):
 
     def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
         return super().log_joint(batch, self.cut(h))
+
+
+class LeavesBehind(OwnModel):
+    """Its density uses what its posterior computed, whichever rows these were."""
+
+    def __init__(self, compute: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.compute = compute
+
+    def posterior(self, batch: Batch) -> Posterior:
+        self.features = self.compute(batch.x)
+        return super().posterior(batch)
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return super().log_joint(batch, h) + self.features * h[..., 0]
+
+
+class Unscaled(OwnModel):
+    """Its pictures are of 0 and 255."""
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.network.log_joint(Batch(255 * batch.x, batch.index), h)
+
+
+class Unpacking(LatentVariableModel):
+    """The function of its second layer counts on three dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = two_layers().model
+        self.latent = self.network.latent
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.network.log_joint(batch, h)
+
+    def posterior(self, batch: Batch) -> Posterior:
+        right = self.network.posterior(batch)
+
+        def second(h: Tensor) -> Factorised:
+            _samples, _rows, _width = h.shape
+            return right.deeper[0](h)
+
+        return LayeredPosterior(self.latent, right.first, [second])
 
 
 def emptied(h: Tensor) -> Tensor:
@@ -155,6 +208,22 @@ WRONG: dict[str, tuple[LatentVariableModel, str]] = {
         "OwnModel.log_joint of one state at row 10 is .*: rows or states know of each other",
     ),
     "dropout": (OwnModel(encoder=nn.Dropout()), "OwnPosterior.log_prob of one state .* or it is random"),
+    "features-left-behind": (
+        LeavesBehind(lambda x: x @ torch.arange(4.0).double()),
+        r"LeavesBehind.log_joint of one state at row 1[0-3] is .*: it must work for whichever rows and states",
+    ),
+    "features-of-other-rows": (
+        LeavesBehind(lambda x: torch.ones_like(x[:, 0])),
+        r"LeavesBehind.log_joint fails for some rows or states by themselves \(.*\): it must work for whichever rows",
+    ),
+    "pixels-not-scaled": (
+        Unscaled(),
+        "4 bernoulli variables cannot have the value 255: a bit is 0 or 1, or between them, so scale or encode",
+    ),
+    "deeper-layer-of-three-dimensions": (
+        Unpacking(),
+        r"Unpacking.posterior fails for some rows or states .*: the functions of deeper layers take states with any",
+    ),
     "not-normalised": (
         OwnModel(lambda logits: OwnPosterior(logits, said=lambda value: value + 0.5)),
         r"log_prob is not that of a distribution: q\(h \| x\) of row 10 sums to 1\.64872 over all states",

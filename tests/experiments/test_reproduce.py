@@ -16,6 +16,9 @@ import numpy as np
 import pytest
 
 from jsa.cli import main
+from jsa.experiments.display import Lines
+from jsa.experiments.jobs import Deviations, Places, plan
+from jsa.experiments.workers import run_jobs
 
 SMALL = ["--epochs", "6", "--screening-samples", "5", "--samples", "20", "--draws", "20", "--columns", "categorical"]
 METHODS = ["--methods", "jsa", "rloo"]
@@ -81,7 +84,7 @@ def test_it_leaves_results_and_a_table(whole: Path) -> None:
         assert len(result["variance"]) == 6
         assert result["decoder_evaluations"] > 0
     table = (whole / "results" / "table2.md").read_text()
-    assert re.search(r"deviating: data=tiny,epochs=6,.*,table=\w{8}\)", table)
+    assert re.search(r"deviating: data=tiny,epochs=6,.*,table=\w{8}; not comparable", table)
     assert len(list((whole / "results").glob("table2/*/*.png"))) == 2
 
 
@@ -104,6 +107,54 @@ def test_results_of_another_table_of_the_same_name_are_not_reused(
     other.write_text("\n".join([*rest, first, ""]))
     assert main([*flags(other, whole), "--dry-run"]) == 0
     assert "2 runs, 0 of them done" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--results", "--runs"])
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+) -> None:
+    monkeypatch.setattr(subprocess, "Popen", None)
+    (tmp_path / "file").write_text("")
+    assert main([*flags(table, tmp_path), option, str(tmp_path / "file" / "inside")]) == 2
+    assert f"(Not a directory): choose another {option}" in capsys.readouterr().err
+
+
+def test_a_damaged_result_is_found_before_the_work(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "Popen", None)
+    damaged = tmp_path / "results" / "table1" / "short" / "linear-jsa-seed0.json"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    assert main(flags(table, tmp_path)) == 2
+    assert "linear-jsa-seed0.json is not a readable JSON file" in capsys.readouterr().err
+
+
+def test_a_run_that_another_process_has_is_said_to_be_in_use(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while the other one goes on writing into the log that both have."""
+    deviations = Deviations(data=str(table), epochs=6, screening_samples=5, samples=20, draws=20)
+    (job,) = plan(["table2"], "short", [0], ["jsa"], [], deviations)
+    places = Places(tmp_path / "runs", tmp_path / "results")
+    code = (
+        "import sys; from pathlib import Path; log = Path(sys.argv[1]).open('a'); "
+        "log.write('jsa: run is in use by process 7\\n'); log.write('epoch 839/6000, stage 1\\n'); sys.exit(1)"
+    )
+    places.log(job).parent.mkdir(parents=True)
+    places.log(job).write_text("jsa: stopped by an earlier command\n")
+    monkeypatch.setattr(
+        "jsa.experiments.workers.command", lambda *_: [sys.executable, "-c", code, str(places.log(job))]
+    )
+    (failure,) = run_jobs([job], places, 1, Lines([job], places, sys.stderr)).values()
+    assert failure == f"run is in use by process 7 (see {places.log(job)})"
+    monkeypatch.setattr("jsa.experiments.workers.command", lambda *_: [sys.executable, "-c", "raise TypeError('why')"])
+    (failure,) = run_jobs([job], places, 1, Lines([job], places, sys.stderr)).values()
+    assert failure == f"TypeError: why (see {places.log(job)})"
 
 
 def test_a_killed_job_and_a_killed_command_are_continued(table: Path, whole: Path, tmp_path: Path) -> None:

@@ -175,9 +175,23 @@ def test_budgets_and_deviations_are_never_mixed(tmp_path: Path) -> None:
     assert text.count("## ") == 3
     assert "a tenth of the paper's epochs" in text
     assert "deviating: samples=50" in text
-    assert "screen with 100 samples; the 3 leading epochs" in text
+    assert "screen with 100 samples; the leading epochs, 3 at most, are scored again" in text
 
 
 def test_other_epochs_are_no_tenth() -> None:
     (compared,) = compared_tables([result(budget="short", deviations=Deviations(epochs=7))])
-    assert compared.marks == ["short budget, 7 epochs", "deviating: epochs=7"]
+    assert compared.marks == [
+        "short budget, 7 epochs",
+        "deviating: epochs=7",
+        "not comparable with the paper's figures",
+    ]
+
+
+@pytest.mark.parametrize("budget", ["paper", "short"])
+def test_figures_of_other_data_stand_by_themselves(budget: str) -> None:
+    (compared,) = compared_tables([result(budget=budget, deviations=Deviations(data="tables/mine.csv"))])
+    assert compared.heading.startswith("Test NLL of generative models with Bernoulli variables on mine.csv (")
+    assert "not comparable with the paper's figures" in compared.heading
+    assert compared.text(compared.cells["jsa", "linear"]) == "105.00"
+    assert compared.text(compared.cells["vimco", "linear"]) == ""
+    assert "paper 1" not in markdown(compared)

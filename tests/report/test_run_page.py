@@ -14,6 +14,7 @@ from jsa.models.configuration import preset
 from jsa.report.page import render
 from jsa.report.run_folders import run_page
 from jsa.training.folder import RunFolder
+from jsa.training.identity import DataIdentity, RowsIdentity
 from small_reports import Parsed, run_folder, write_lines
 from small_results import VERSIONS
 
@@ -25,7 +26,7 @@ def page(*paths: Path) -> Parsed:
 def test_a_finished_run_has_its_figures(tmp_path: Path) -> None:
     found = page(run_folder(tmp_path / "mine"))
     assert (
-        "mine mnist-static 106.25 ±0.31 ±0.012 1,000 105.00 10 24.0 s 25.0 s 10 thousand 85.2 0 0123456789"
+        "mine mnist-static 106.25 ±0.31 ±0.012 0.00 1,000 10,000 105.00 10 24.0 s 25.0 s 10 thousand 85.2 0 0123456789"
         in found.text
     )
     assert [shown["alt"] for shown in found.named("img")] == ["samples of mine", "reconstructions of mine"]
@@ -106,7 +107,7 @@ def test_numbers_that_are_not_finite_are_gaps(tmp_path: Path) -> None:
     (path / "evaluation.json").write_text(json.dumps(record))
     found = page(path)
     assert found.data["runs"][0]["tracks"]["curve"]["valid_nll"] == [120, None]
-    assert "106.25 ±0.31 – 1,000" in found.text  # noqa: RUF001
+    assert "106.25 ±0.31 – 0.00 1,000" in found.text  # noqa: RUF001
     assert "nan" not in {cell.get("data-value") for cell in found.named("td")}
 
 
@@ -121,7 +122,7 @@ def with_samples(path: Path, samples: int, config: TrainConfig | None = None, **
 
 def test_figures_that_do_not_exist_are_dashes(tmp_path: Path) -> None:
     found = page(with_samples(tmp_path / "mine", 1, row_error=None, monte_carlo_error=None, upward_bias=None))
-    assert "106.25 – – 1 105.00" in found.text  # noqa: RUF001
+    assert "106.25 – – – 1 10,000 105.00" in found.text  # noqa: RUF001
 
 
 def test_test_nlls_by_other_numbers_of_samples_are_not_to_be_compared(tmp_path: Path) -> None:
@@ -131,14 +132,50 @@ def test_test_nlls_by_other_numbers_of_samples_are_not_to_be_compared(tmp_path: 
     sentence = "the test NLLs are by 5, 20 and 5,000 samples a row and cannot be compared"
     assert found.text.count(sentence) == 1
     assert f"mnist-static: {sentence}" in found.text
-    assert "5 mnist-static 106.25 ±0.31 ±0.012 5 105.00" in found.text
+    assert "5 mnist-static 106.25 ±0.31 ±0.012 0.00 5 10,000 105.00" in found.text
     # Runs of other data are in another group, and an unfinished run has no figure.
     assert "cannot be compared" not in page(paths[0], other, run_folder(tmp_path / "new", tested=False)).text
+
+
+def on_rows(path: Path, test: RowsIdentity, data: str = "own.csv", started_in: Path = Path("/somewhere else")) -> Path:
+    """A run folder that knows its test rows."""
+    run_folder(path, TrainConfig(data=data))
+    some = RowsIdentity(100, "c" * 64)
+    DataIdentity(started_in, some, some, test).write(path)
+    return path
+
+
+def test_runs_of_other_test_rows_are_not_compared(tmp_path: Path) -> None:
+    """Tables of one name in two folders, and one table divided in two ways."""
+    rows = RowsIdentity(50, "a" * 64)
+    paths = [on_rows(tmp_path / "one", rows), on_rows(tmp_path / "two", rows)]
+    assert [chart["title"] for chart in page(*paths).data["charts"]] == ["own.csv"]
+    paths += [
+        on_rows(tmp_path / "three", RowsIdentity(50, "b" * 64)),
+        run_folder(tmp_path / "four", TrainConfig(data="own.csv")),
+    ]
+    charts = {chart["title"]: chart["runs"] for chart in page(*paths).data["charts"]}
+    assert charts == {
+        "own.csv, 50 test rows (aaaaaa)": [0, 1],
+        "own.csv, 50 test rows (bbbbbb)": [2],
+        "own.csv, unknown test rows": [3],
+    }
+
+
+def test_a_run_is_made_again_from_where_its_table_is_found(tmp_path: Path) -> None:
+    rows = RowsIdentity(50, "a" * 64)
+    command = f"cd '/somewhere else' && jsa train --config {tmp_path / 'mine' / 'config.json'} copy"
+    assert command in page(on_rows(tmp_path / "mine", rows)).text
+    for data in ("mnist-static", "/tables/own.csv"):
+        found = page(on_rows(tmp_path / data.replace("/", ""), rows, data)).text
+        assert "cd '" not in found
+        assert "jsa train --config " in found
 
 
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
+        ("data.json", "{}", "data.json"),
         ("config.json", "{", "config.json is not a readable JSON file"),
         ("config.json", '{"epochz": 3}', "there is no field 'epochz'"),
         ("config.json", '{"model": "other"}', "there is no model 'other'"),

@@ -14,7 +14,7 @@ from torch import Tensor
 from jsa.cache.mapped import MappedStorage
 from jsa.cache.memory import MemoryStorage
 from jsa.cache.storage import Storage, check_description, description
-from jsa.errors import CheckpointError, UsageError
+from jsa.errors import CheckpointError, UsageError, check_at_least
 from jsa.latent import LatentSpace
 from jsa.tensors import load_tensors, save_tensors
 
@@ -64,8 +64,7 @@ class ChainCache:
     def __init__(
         self, latent: LatentSpace, rows: int, folder: Path | str | None = None, device: torch.device | str = "cpu"
     ) -> None:
-        if rows < 1:
-            raise UsageError(f"a cache needs at least one row, not {rows}")
+        check_at_least(1, rows=rows)
         self.latent = latent
         self.rows = rows
         self._storage: Storage
@@ -148,6 +147,36 @@ class ChainCache:
         self._storage.scatter(index, torch.zeros_like(states), torch.zeros_like(times))
         self._before = None
 
+    def adopt(self, other: ChainCache) -> None:
+        """Takes the chains of another cache over into this new one: when the data has grown, or chains move house.
+
+        Rows keep their numbers; those that came behind the old ones have no chain yet.
+
+        Example:
+            >>> from jsa import Layer
+            >>> space = LatentSpace.of(Layer("bernoulli", 200))
+            >>> before, grown = ChainCache(space, rows=100), ChainCache(space, rows=150)
+            >>> before.write(torch.arange(100), torch.ones(100, 200), moved=torch.ones(100, dtype=torch.bool))
+            >>> grown.adopt(before)
+            >>> grown.visited_rows, grown.rows
+            (100, 150)
+        """
+        if self.visits or other.latent != self.latent or other.rows > self.rows:
+            raise UsageError(
+                "chains are adopted by a new cache for the same latent space, with as many rows or more: make one for "
+                f"{', '.join(map(str, other.latent.layers))} with {other.rows} rows or more"
+            )
+        for rows, times in other._storage.visited():
+            states, _ = other._storage.gather(rows)
+            self._storage.scatter(rows, states, times)
+        self._storage.visits = other.visits
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Chains in files cannot be copied with an object, for two that write to the same files would mix them up."""
+        if isinstance(self._storage, MappedStorage):
+            raise UsageError("memory-mapped chains cannot be copied or pickled: copy the model alone, or adopt them")
+        return super().__reduce__()
+
     def age(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, " batch"]:
         """For how many passes through the data these chains have stood still.
 
@@ -211,9 +240,8 @@ class ChainCache:
         """Refuses what is no state, which would be packed to some other one: by its width, and once by its values."""
         if h.shape[-1] != self.latent.width or not (self._checked or self.latent.contains(h)):
             raise UsageError(
-                f"chains of {', '.join(f'{layer.variables} {layer.kind}' for layer in self.latent.layers)} variables "
-                f"cannot hold these states of width {h.shape[-1]}: bits are 0 or 1, classes are one-hot, and the width "
-                f"is {self.latent.width}"
+                f"chains of {', '.join(map(str, self.latent.layers))} cannot hold these states of width {h.shape[-1]}: "
+                f"bits are 0 or 1, classes are one-hot, and the width is {self.latent.width}"
             )
         self._checked = True
 

@@ -8,8 +8,9 @@ import unicodedata
 import numpy as np
 from jaxtyping import Float64, Int32
 
+from jsa.data.shape import Words
 from jsa.data.values import RULE
-from jsa.data.words import MOST, Words, in_common, refuse_too_many
+from jsa.data.words import MOST, in_common, refuse_too_many
 from jsa.errors import DataError, shortened
 
 _MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null", "nan", "-nan", "+nan"}

@@ -19,8 +19,8 @@ from jaxtyping import Float64
 
 from jsa.data.cells import Cells, is_missing
 from jsa.data.header import column_names, first_line_remarks, may_be_header, standing_again
+from jsa.data.shape import Words
 from jsa.data.values import Values, as_values
-from jsa.data.words import Words
 from jsa.errors import DataError, shortened
 
 _DELIMITERS = "\t;,"

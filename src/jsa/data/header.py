@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 
 from jsa.data.cells import as_word, is_missing, is_number
+from jsa.data.shape import Words
 from jsa.data.values import Values
-from jsa.data.words import Words
 from jsa.errors import shortened
 
 _FEW_ROWS = 10

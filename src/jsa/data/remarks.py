@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from jsa.data.shape import Words
 from jsa.data.values import Values
-from jsa.data.words import Words
 from jsa.errors import shortened
 
 _COLUMNS_NAMED = 5

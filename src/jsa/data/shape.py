@@ -1,12 +1,14 @@
-"""What the rows of a dataset are made of: all that a model must know of its data. Nothing here needs torch."""
+"""What the rows of a dataset are made of: all that a model must know of its data. Nothing here needs torch or numpy."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from jsa.data.words import Words
 from jsa.errors import UsageError
+
+Words = tuple[tuple[str, ...], ...]
+"""The words of each column, in the order of the classes that they are; none for a column of numbers."""
 
 
 @dataclass(frozen=True)

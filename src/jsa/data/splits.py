@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from jsa.data.dataset import Dataset, refuse_gap_in_context
-from jsa.data.shape import RowShape
-from jsa.data.words import Words
+from jsa.data.shape import RowShape, Words
 from jsa.errors import UsageError
 
 PARTS = ("train", "valid", "test")

@@ -14,11 +14,11 @@ from jsa.data.arrays import read_npy, read_npz
 from jsa.data.dataset import IndexedDataset, refuse_gap_in_context
 from jsa.data.delimited import read_csv
 from jsa.data.remarks import about_numbers, about_words
-from jsa.data.shape import RowShape, check_classes
+from jsa.data.shape import RowShape, Words, check_classes
 from jsa.data.splits import PARTS, Splits
 from jsa.data.streams import permutation
 from jsa.data.values import Values, as_values, refuse_classes_above, refuse_empty_columns
-from jsa.data.words import Words, in_common, recoded, refuse_too_many
+from jsa.data.words import in_common, recoded, refuse_too_many
 from jsa.errors import DataError, UsageError, shortened
 
 TEXT = (".csv", ".tsv")

@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from jsa.data.shape import Words
 from jsa.data.values import Values, place
 from jsa.errors import DataError, shortened
-
-Words = tuple[tuple[str, ...], ...]
-"""The words of each column, in the order of the classes that they are; none for a column of numbers."""
 
 MOST = 256
 """The words that a column may have, for a class is kept as a byte."""

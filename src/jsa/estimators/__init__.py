@@ -11,7 +11,7 @@ from jsa.estimators.gumbel_softmax import GumbelSoftmax
 from jsa.estimators.hybrid import Hybrid
 from jsa.estimators.joint_stochastic_approximation import JSA
 from jsa.estimators.leave_one_out import LeaveOneOut
-from jsa.estimators.markov_score_climbing import MarkovScoreClimbing
+from jsa.estimators.markovian_score_climbing import MarkovianScoreClimbing
 from jsa.estimators.muprop import MuProp
 from jsa.estimators.nvil import NVIL
 from jsa.estimators.persistent import PersistentEstimator, Stage
@@ -27,7 +27,7 @@ ESTIMATORS: dict[str, type[Estimator]] = {
     "jsa": JSA,
     "jsa-rao-blackwell": RaoBlackwellJSA,
     "hybrid": Hybrid,
-    "msc": MarkovScoreClimbing,
+    "msc": MarkovianScoreClimbing,
     "rws": ReweightedWakeSleep,
     "reinforce": Reinforce,
     "rloo": LeaveOneOut,
@@ -62,7 +62,7 @@ __all__ = [
     "GumbelSoftmax",
     "Hybrid",
     "LeaveOneOut",
-    "MarkovScoreClimbing",
+    "MarkovianScoreClimbing",
     "MuProp",
     "PersistentEstimator",
     "RaoBlackwellJSA",

@@ -14,7 +14,8 @@ from jsa.distributions import Bernoulli, Categorical, Factorised
 from jsa.errors import UsageError
 from jsa.estimators.base import Estimator
 from jsa.latent import Kind, Layer
-from jsa.model import LatentVariableModel, log_joint, refuse_non_finite
+from jsa.model import LatentVariableModel
+from jsa.passes import log_joint, posterior_of, refuse_non_finite
 from jsa.posteriors import LayeredPosterior
 from jsa.types import Batch, Estimate
 
@@ -155,7 +156,7 @@ class Antithetic(Estimator):
         for layer in model.latent.layers:
             if layer.kind != self.kind:
                 raise UsageError(f"{name} is for {self.kind} latents, not {layer.kind} ones: use {self.alternatives}")
-        posterior = model.posterior(batch)
+        posterior = posterior_of(model, batch)
         if not isinstance(posterior, LayeredPosterior):
             raise UsageError(
                 f"{name} couples the noise of a jsa.LayeredPosterior, which a {type(posterior).__name__} is not: "

@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from jsa.errors import UsageError
+from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
 from jsa.types import Batch, Estimate
 
@@ -39,6 +41,13 @@ class Estimator(nn.Module, ABC):
     """
 
     description: ClassVar[Description]
+    bookkeeping: ClassVar[tuple[str, ...]] = ()
+    """Entries of the state_dict that it does not learn, such as the stage of chains."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether it learns something beside the model, such as baselines, and so is not the same at every run."""
+        return any(name not in self.bookkeeping for name in self.state_dict())
 
     @abstractmethod
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
@@ -50,3 +59,21 @@ def at_least(particles: int, minimum: int, name: str) -> int:
     if particles < minimum:
         raise UsageError(f"{name} needs at least {minimum} particle{'s' * (minimum > 1)}, not {particles}")
     return particles
+
+
+def space_of(latent: LatentSpace, name: str) -> LatentSpace:
+    """What a state is made of, refused with a sentence where something else was given, such as the model."""
+    if not isinstance(latent, LatentSpace):
+        raise UsageError(f"{name} asks what a state is made of, model.latent, and was given a {type(latent).__name__}")
+    return latent
+
+
+def inputs_of(batch: Batch, width: int, name: str) -> Float[Tensor, "batch inputs"]:
+    """What the networks of a method see of a batch, refused where they were made for another width."""
+    inputs = batch.inputs
+    if inputs.shape[-1] != width:
+        raise UsageError(
+            f"{name} was made with inputs={width}, and x with its context has {inputs.shape[-1]} numbers a row: make "
+            "it with inputs=batch.inputs.shape[-1]"
+        )
+    return inputs

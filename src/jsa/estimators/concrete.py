@@ -8,7 +8,8 @@ import torch
 
 from jsa.errors import UsageError
 from jsa.estimators.base import Description, Estimator, at_least
-from jsa.model import LatentVariableModel, log_joint, refuse_non_finite
+from jsa.model import LatentVariableModel
+from jsa.passes import log_joint, refuse_non_finite
 from jsa.relaxation import (
     ALTERNATIVES,
     LatentConditionals,

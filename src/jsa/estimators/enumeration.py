@@ -9,7 +9,8 @@ import torch
 from jsa.errors import UsageError
 from jsa.estimators.base import Description, Estimator
 from jsa.latent import ENUMERATION_LIMIT, LatentSpace
-from jsa.model import LatentVariableModel, log_joint_of_all, log_prob
+from jsa.model import LatentVariableModel
+from jsa.passes import log_joint_of_all, log_prob, posterior_of, state_dtype
 from jsa.types import Batch, Estimate
 
 
@@ -30,10 +31,11 @@ class Enumeration(Estimator):
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """The exact log-likelihood, differentiated, and the exact cross-entropy from the posterior to q."""
+        posterior = posterior_of(model, batch)
         _refuse_too_many_states(model.latent)
-        states = model.latent.enumerate(batch.state_dtype, batch.x.device)
+        states = model.latent.enumerate(state_dtype(model, batch), batch.x.device)
         joint = log_joint_of_all(model, batch, states)
-        inference = log_prob(model.posterior(batch), states.unsqueeze(1).expand(-1, len(batch), -1))
+        inference = log_prob(posterior, states.unsqueeze(1).expand(-1, len(batch), -1))
         log_likelihood = torch.logsumexp(joint, 0)
         exact_posterior = joint.detach().softmax(0)
         # A state that q excludes has log q of minus infinity; where p excludes it too it must not count.

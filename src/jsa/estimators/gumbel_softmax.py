@@ -9,7 +9,8 @@ from torch import Tensor
 
 from jsa.estimators.base import Description, Estimator, at_least
 from jsa.latent import Layer
-from jsa.model import LatentVariableModel, log_joint, refuse_non_finite
+from jsa.model import LatentVariableModel
+from jsa.passes import log_joint, refuse_non_finite
 from jsa.relaxation import (
     LatentConditionals,
     Temperature,

@@ -12,7 +12,7 @@ from jsa.samplers.trajectory import Trajectory
 
 
 class Hybrid(PersistentEstimator):
-    r"""The gradient of Markov score climbing with the chains of JSA.
+    r"""The gradient of Markovian score climbing with the chains of JSA.
 
     .. math:: \sum_{k=0}^n \bar w_k \nabla \left[ \log p_\theta(x, h_k) + \log q_\phi(h_k | x) \right]
 

@@ -22,7 +22,8 @@ class LeaveOneOut(Estimator):
         particles: The number n of draws a row, at least 2.
 
     References:
-        Salimans and Knowles, On using control variates with stochastic approximation for variational Bayes, 2014;
+        Salimans and Knowles, On using control variates with stochastic approximation for variational Bayes and its
+        connection to stochastic linear regression, 2014;
         Kool, van Hoof and Welling, Buy 4 REINFORCE samples, get a baseline for free!, 2019.
     """
 

@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jsa.estimators.base import Description, Estimator, at_least
-from jsa.model import LatentVariableModel, log_joint, refuse_non_finite
+from jsa.model import LatentVariableModel
+from jsa.passes import log_joint, refuse_non_finite
 from jsa.posteriors import LayeredPosterior
 from jsa.relaxation import discrete, entropy, relaxable_posterior
 from jsa.types import Batch, Estimate

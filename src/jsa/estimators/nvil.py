@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from jsa.estimators.base import Description, Estimator, at_least
+from jsa.estimators.base import Description, Estimator, at_least, inputs_of, space_of
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel, Posterior, log_joint, log_joint_terms, log_prob, refuse_non_finite
+from jsa.model import LatentVariableModel, Posterior
+from jsa.passes import log_joint, log_joint_terms, log_prob, posterior_of, refuse_non_finite
 from jsa.posteriors import LayeredPosterior
 from jsa.types import Batch, Estimate
 
@@ -63,15 +64,16 @@ class NVIL(Estimator):
         self.normalise = normalise
         self.baselines = nn.ModuleList(
             nn.Sequential(nn.Linear(inputs + where.start, hidden), nn.Tanh(), nn.Linear(hidden, 1))
-            for where in latent.slices
+            for where in space_of(latent, "NVIL").slices
         )
+        self._inputs = inputs
         self._starts = [where.start for where in latent.slices]
         self.register_buffer("centres", torch.zeros(len(latent.layers)))
         self.register_buffer("variances", torch.ones(len(latent.layers)))
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Draws, and gives each layer the part of the signal that its draw can change."""
-        posterior = model.posterior(batch)
+        posterior = posterior_of(model, batch)
         h = posterior.sample((self.particles,)).detach()
         joints, inferences = _terms(model, batch, posterior, h)
         joint, inference = torch.stack(joints).sum(0), torch.stack(inferences).sum(0)
@@ -92,7 +94,8 @@ class NVIL(Estimator):
 
     def _baseline(self, layer: int, batch: Batch, h: Tensor) -> Float[Tensor, "samples batch"]:
         """The prediction from all that is known before the layer is drawn."""
-        known = torch.cat([batch.inputs.expand(*h.shape[:-1], -1), h[..., : self._starts[layer]]], dim=-1)
+        inputs = inputs_of(batch, self._inputs, "NVIL")
+        known = torch.cat([inputs.expand(*h.shape[:-1], -1), h[..., : self._starts[layer]]], dim=-1)
         prediction: Tensor = self.baselines[layer](known)
         return prediction.squeeze(-1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from enum import IntEnum
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -12,10 +13,11 @@ from torch import Tensor
 
 from jsa.cache import ChainCache
 from jsa.errors import UsageError
-from jsa.estimators.base import at_least
+from jsa.estimators.base import at_least, space_of
 from jsa.estimators.weighted import WeightedEstimator, weighted_loss
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel, Posterior
+from jsa.passes import posterior_of
 from jsa.samplers.independence import metropolis_independence
 from jsa.samplers.trajectory import Trajectory
 from jsa.types import Batch, Estimate
@@ -43,6 +45,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
         device: Where to keep chains that are in memory.
     """
 
+    bookkeeping: ClassVar[tuple[str, ...]] = (*WeightedEstimator.bookkeeping, "stage_number")
     stage_number: Tensor
 
     def __init__(
@@ -60,7 +63,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
         self.register_buffer("stage_number", torch.zeros((), dtype=torch.int64))
         self.register_load_state_dict_post_hook(_take_stage)  # type: ignore[no-untyped-call]
         self.stage = stage
-        self.cache = ChainCache(latent, rows, cache_folder, device)
+        self.cache = ChainCache(space_of(latent, type(self).__name__), rows, cache_folder, device)
 
     @property
     def stage(self) -> Stage:
@@ -95,7 +98,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
                 f"the chains of this {type(self).__name__} are for another latent space than that of "
                 f"{type(model).__name__}: make it with model.latent"
             )
-        posterior = model.posterior(batch)
+        posterior = posterior_of(model, batch)
         initial = None if self.stage == Stage.FRESH else self.initial_states(batch, posterior)
         with self.evaluating_candidates():
             trajectory = self.move(model, batch, posterior, initial)

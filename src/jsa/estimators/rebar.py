@@ -12,9 +12,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.distributions import factorised
-from jsa.estimators.base import Description, Estimator, at_least
+from jsa.estimators.base import Description, Estimator, at_least, space_of
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel, log_joint, refuse_non_finite
+from jsa.model import LatentVariableModel
+from jsa.passes import log_joint, refuse_non_finite
 from jsa.posteriors import LayeredPosterior
 from jsa.relaxation import (
     Discrete,
@@ -100,7 +101,7 @@ class Rebar(Estimator):
 
     def __init__(self, latent: LatentSpace, particles: int = 1, temperature: float = 0.5, scale: float = 1.0) -> None:
         super().__init__()
-        refuse_continuous(latent, self.name)
+        refuse_continuous(space_of(latent, self.name), self.name)
         self.particles = at_least(particles, 1, self.name)
         layers = len(latent.layers)
         start = math.log(positive(temperature, f"the temperature of {self.name}"))
@@ -155,8 +156,8 @@ class Rebar(Estimator):
     ) -> Float[Tensor, "pair samples batch"]:
         """eta f_i(sigma(z / tau)), as a function of z alone.
 
-        The logits in log q of the layer itself are constants here. Their derivative has the expectation zero in either
-        term, so that it would add noise and nothing else.
+        The logits in log q of the layer itself are constants here. Their derivatives have the same expectation in both
+        terms, of which one is taken off the other, so that they would add noise and nothing else.
         """
         posterior = draw.posterior
         temperature = self.log_temperature[number].exp()

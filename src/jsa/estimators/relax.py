@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from jsa.estimators.base import Description
+from jsa.estimators.base import Description, inputs_of
 from jsa.estimators.rebar import HardDraw, Rebar
 from jsa.latent import LatentSpace
 
@@ -54,6 +54,7 @@ class Relax(Rebar):
         hidden: int = 100,
     ) -> None:
         super().__init__(latent, particles, temperature, scale)
+        self._inputs = inputs
         self.networks = nn.ModuleList(_network(inputs + where.stop, hidden) for where in latent.slices)
 
     def _control(
@@ -61,7 +62,8 @@ class Relax(Rebar):
     ) -> Float[Tensor, "pair samples batch"]:
         """The scaled relaxed objective and the network's value."""
         ancestors = draw.ancestors(number)
-        given = torch.cat([draw.batch.inputs.expand(*ancestors.shape[:-1], -1), ancestors], dim=-1)
+        inputs = inputs_of(draw.batch, self._inputs, self.name)
+        given = torch.cat([inputs.expand(*ancestors.shape[:-1], -1), ancestors], dim=-1)
         # The noise of what is known is nothing to learn from.
         seen = draw.posterior.completed(number, z)
         value: Tensor = self.networks[number](torch.cat([given.expand(*z.shape[:-1], -1), seen], dim=-1))

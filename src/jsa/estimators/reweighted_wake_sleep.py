@@ -11,7 +11,8 @@ from torch import Tensor
 from jsa.errors import UsageError
 from jsa.estimators.base import Description, at_least
 from jsa.estimators.weighted import WeightedEstimator, weighted_loss
-from jsa.model import Generative, LatentVariableModel, draw, evaluate, log_prob
+from jsa.model import Generative, LatentVariableModel
+from jsa.passes import draw, evaluate, log_prob, posterior_of
 from jsa.types import Batch, Estimate
 from jsa.weights import effective_sample_size, log_mean_weight
 
@@ -31,7 +32,8 @@ class ReweightedWakeSleep(WeightedEstimator):
 
     References:
         Bornschein and Bengio, Reweighted wake-sleep, ICLR 2015;
-        Le, Kosiorek, Siddharth, Teh and Wood, Revisiting reweighted wake-sleep, UAI 2019.
+        Le, Kosiorek, Siddharth, Teh and Wood, Revisiting reweighted wake-sleep for models with stochastic
+        control flow, UAI 2019.
     """
 
     description: ClassVar[Description] = Description(
@@ -51,7 +53,7 @@ class ReweightedWakeSleep(WeightedEstimator):
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Draws, weighs, and dreams where asked to."""
-        posterior = model.posterior(batch)
+        posterior = posterior_of(model, batch)
         with self.evaluating_candidates():
             evaluated = evaluate(model, batch, posterior, *draw(posterior, self.particles))
         weights = evaluated.log_weights
@@ -75,4 +77,4 @@ def _dream_loss(model: LatentVariableModel, batch: Batch) -> Float[Tensor, ""]:
         if x.shape == batch.x.shape:
             # A dream has gaps where its row has: q is asked about rows with such.
             x = x.masked_fill(batch.x.isnan(), torch.nan)
-    return -log_prob(model.posterior(Batch(x, batch.index, batch.context)), h).mean()
+    return -log_prob(posterior_of(model, Batch(x, batch.index, batch.context)), h).mean()

@@ -27,7 +27,8 @@ class StraightThrough(GumbelSoftmax):
 
     References:
         Jang, Gu and Poole, Categorical reparameterization with Gumbel-Softmax, ICLR 2017, section 2.2.
-        Bengio, Leonard and Courville, Estimating or propagating gradients through stochastic neurons (2013).
+        Bengio, Léonard and Courville, Estimating or propagating gradients through stochastic neurons for conditional
+        computation, 2013.
     """
 
     description: ClassVar[Description] = Description(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from jsa.estimators.base import Estimator
-from jsa.model import EvaluatedStates, LatentVariableModel, log_joint, log_prob
+from jsa.model import LatentVariableModel
+from jsa.passes import EvaluatedStates, log_joint, log_prob
 from jsa.posteriors import RowsTaken
 from jsa.types import Batch
 
@@ -25,6 +26,7 @@ class WeightedEstimator(Estimator, ABC):
     only after the first pass, and is much the same from one step to the next: the share of the last step decides.
     """
 
+    bookkeeping: ClassVar[tuple[str, ...]] = ("counting_share",)
     counting_share: Tensor
 
     def __init__(self) -> None:

@@ -17,8 +17,9 @@ from jsa.evaluation.likelihood import Progress, evaluating
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.evaluation.score import Likelihood
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel, Posterior, draw, evaluate, log_joint, log_prob, refuse_wrong_joint
+from jsa.model import LatentVariableModel, Posterior
 from jsa.modes import random_numbers_of
+from jsa.passes import draw, evaluate, log_joint, log_prob, posterior_of, refuse_wrong_joint
 from jsa.types import Batch
 from jsa.weights import effective_sample_size, log_mean_weight
 
@@ -111,7 +112,7 @@ def annealed_weights(
     model: LatentVariableModel, batch: Batch, samples: int, betas: list[float]
 ) -> Float64[Tensor, "samples batch"]:
     """The log-weights of so many annealed chains for each row."""
-    posterior = model.posterior(batch)
+    posterior = posterior_of(model, batch)
     first = evaluate(model, batch, posterior, *draw(posterior, samples))
     chains = Chains(first.h, first.log_joint, first.log_inference)
     total = torch.zeros_like(first.log_weights, dtype=torch.float64)

@@ -8,7 +8,7 @@ import torch
 
 from jsa.errors import UsageError
 from jsa.evaluation.rows import Rows
-from jsa.model import states_at_once
+from jsa.passes import states_at_once
 from jsa.types import Batch
 
 

@@ -12,7 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel, Posterior, log_prob
+from jsa.model import LatentVariableModel, Posterior
+from jsa.passes import log_prob, posterior_of
 from jsa.posteriors import NoiseDriven
 from jsa.types import Batch
 
@@ -31,7 +32,7 @@ class RowDraws:
         if not isinstance(posterior, NoiseDriven):
             # A posterior that only samples draws from the global generator, so each row must be drawn on its own.
             positions = torch.arange(len(batch), device=batch.index.device).split(1)
-            self._row_posteriors = [model.posterior(batch.take(position)) for position in positions]
+            self._row_posteriors = [posterior_of(model, batch.take(position)) for position in positions]
 
     def blocks(
         self, first: int, count: int

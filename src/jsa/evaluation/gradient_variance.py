@@ -18,8 +18,10 @@ from jsa.evaluation.likelihood import Progress
 from jsa.evaluation.moments import GROUPS, Moments, group_sizes
 from jsa.evaluation.posterior_gradient import PosteriorGradient, moved
 from jsa.evaluation.score import LogVariance
+from jsa.evaluation.squared_bias import squared_bias
 from jsa.model import LatentVariableModel
 from jsa.modes import in_evaluation_mode
+from jsa.passes import posterior_of
 from jsa.types import Batch
 
 
@@ -31,7 +33,7 @@ class GradientReport:
         given_state: The variance of a draw; for chains, with the chains' states held fixed (the paper's figure).
         total: For chains, the variance with the states redrawn by a long chain before each draw; otherwise the same.
         squared_bias: For chains, the squared distance of the mean gradient from the posterior's, less the noise of
-            both; 0 where it is not above that noise.
+            both; 0 where it is not two standard errors above zero.
         decoder_evaluations: States a row that a draw passed through the decoder.
     """
 
@@ -86,10 +88,10 @@ def gradient_report(
         total, means = _variances(model, estimator, batch, groups, draws, moves, progress)
     if reference is None:
         return GradientReport(given_state, total, {}, evaluations)
-    bias = {}
-    for name, mean in means.items():
-        noise = math.exp(total[name].log_variance) / draws + reference.squared_errors[name]
-        bias[name] = max(0.0, float((mean - reference.gradients[name]).square().sum()) - noise)
+    bias = {
+        name: squared_bias(by_group, reference.gradients[name], reference.squared_errors[name])
+        for name, by_group in means.items()
+    }
     return GradientReport(given_state, total, bias, evaluations)
 
 
@@ -130,10 +132,11 @@ def _variances(
     draws: int,
     moves: int,
     progress: Progress | None,
-) -> tuple[dict[str, LogVariance], dict[str, Tensor]]:
-    """The variance of each set of parameters, and the mean gradients."""
+) -> tuple[dict[str, LogVariance], dict[str, list[Tensor]]]:
+    """The variance of each set of parameters, and the mean gradient of each group of draws."""
     everything = {name: Moments() for name in groups}
     by_group: dict[str, list[float]] = {name: [] for name in groups}
+    means: dict[str, list[Tensor]] = {name: [] for name in groups}
     for size in group_sizes(draws):
         group = {name: Moments() for name in groups}
         for _ in range(size):
@@ -145,9 +148,10 @@ def _variances(
                 progress(1)
         for name in groups:
             by_group[name].append(group[name].summed_variance)
+            means[name].append(torch.as_tensor(group[name].mean))
             everything[name].merge(group[name])
     variances = {name: _interval(everything[name].summed_variance, by_group[name]) for name in groups}
-    return variances, {name: torch.as_tensor(everything[name].mean) for name in groups}
+    return variances, means
 
 
 def _interval(variance: float, by_group: Sequence[float]) -> LogVariance:
@@ -160,7 +164,7 @@ def _interval(variance: float, by_group: Sequence[float]) -> LogVariance:
 
 @torch.no_grad()
 def _move_chains(model: LatentVariableModel, estimator: PersistentEstimator, batch: Batch, moves: int) -> None:
-    posterior = model.posterior(batch)
+    posterior = posterior_of(model, batch)
     state = estimator.initial_states(batch, posterior)
     state = moved(model, batch, posterior, state, moves)
     estimator.cache.write(batch.index, state, torch.ones(len(batch), dtype=torch.bool, device=state.device))

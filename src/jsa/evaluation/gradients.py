@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from jsa.errors import UsageError
-from jsa.model import LatentVariableModel, draw
+from jsa.model import LatentVariableModel
+from jsa.passes import draw, posterior_of
 from jsa.types import Batch
 
 
@@ -21,7 +22,7 @@ def parameter_groups(model: LatentVariableModel, batch: Batch) -> dict[str, list
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if not parameters:
         raise UsageError("no parameter of the model has a gradient: unfreeze some with requires_grad_()")
-    _, log_inference = draw(model.posterior(batch), 1)
+    _, log_inference = draw(posterior_of(model, batch), 1)
     reached: Sequence[Tensor | None] = [None] * len(parameters)
     if log_inference.requires_grad:
         reached = torch.autograd.grad(log_inference.sum(), parameters, allow_unused=True)

@@ -15,8 +15,9 @@ from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.likelihood import Progress, evaluating
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.latent import ENUMERATION_LIMIT
-from jsa.model import Generative, LatentVariableModel, evaluate, log_joint_of_all, refuse_wrong_joint, states_at_once
+from jsa.model import Generative, LatentVariableModel
 from jsa.modes import random_numbers_of
+from jsa.passes import evaluate, log_joint_of_all, posterior_of, refuse_wrong_joint, states_at_once
 from jsa.types import Batch
 from jsa.weights import effective_sample_size
 
@@ -118,7 +119,7 @@ def _sampled(
     model: LatentVariableModel, batch: Batch, samples: int, seed: int
 ) -> tuple[Float[Tensor, "samples batch width"], Float64[Tensor, "samples batch"]]:
     """Draws from q, with their importance weights."""
-    posterior = model.posterior(batch)
+    posterior = posterior_of(model, batch)
     drawn = RowDraws(model, batch, posterior, seed).blocks(0, math.ceil(samples / BLOCK))
     h, log_inference = (part[:samples] for part in drawn)
     return h, _weighed(batch, evaluate(model, batch, posterior, h, log_inference).log_weights)

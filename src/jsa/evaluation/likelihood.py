@@ -16,8 +16,9 @@ from jsa.evaluation.chunks import device_of, in_chunks, states_in_chunk
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.rows import Rows, as_rows
 from jsa.evaluation.score import Likelihood as Likelihood
-from jsa.model import LatentVariableModel, evaluate, log_joint_of_all, refuse_wrong_joint
+from jsa.model import LatentVariableModel
 from jsa.modes import in_evaluation_mode
+from jsa.passes import evaluate, log_joint_of_all, posterior_of, refuse_wrong_joint, state_dtype
 from jsa.weights import effective_sample_size, log_mean_weight
 
 WEIGHTS_AT_ONCE = 50_000
@@ -145,7 +146,9 @@ def exact_row_likelihoods(
     with evaluating(model):
         states, at_once = model.latent.enumerate(device=device), states_in_chunk(rows)
         for batch in in_chunks(rows, max(1, at_once // len(states)), device):
-            parts = [log_joint_of_all(model, batch, part.to(batch.state_dtype)) for part in states.split(at_once)]
+            parts = [
+                log_joint_of_all(model, batch, part.to(state_dtype(model, batch))) for part in states.split(at_once)
+            ]
             joint = torch.cat(parts).double()
             refuse_wrong_joint(batch, joint)
             values.append(torch.logsumexp(joint, 0))
@@ -190,7 +193,7 @@ def _weights_by_chunk(
     rows_at_once = rows_per_chunk or max(1, at_once // min(samples, blocks_at_once * BLOCK))
     with evaluating(model):
         for batch in in_chunks(rows, rows_at_once, device):
-            posterior = model.posterior(batch)
+            posterior = posterior_of(model, batch)
             draws = RowDraws(model, batch, posterior, seed)
             parts = []
             for first in range(0, blocks, blocks_at_once):

@@ -10,10 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.errors import UsageError
+from jsa.careful import careful
+from jsa.errors import JsaError, UsageError
 from jsa.evaluation.posterior_gradient import can_be_enumerated
-from jsa.model import LatentVariableModel, Posterior, draw, evaluate, log_joint, log_prob
-from jsa.posteriors import RowsTaken
+from jsa.model import LatentVariableModel
+from jsa.passes import draw, evaluate, log_joint, log_prob, posterior_of, state_dtype
+from jsa.posteriors import LayeredPosterior, RowsTaken
 from jsa.types import Batch
 
 STATES_COMPARED, ROWS_COMPARED = 3, 4
@@ -25,6 +27,8 @@ MIXED = (
     "rows or states know of each other (a wrong reshape, batch normalisation), or it is random (dropout); mend it, or "
     "keep such layers in evaluation mode"
 )
+ALONE = "it must work for whichever rows and states it is given, in any order, and from what it is given alone"
+DIMENSIONS = "the functions of deeper layers take states with any number of dimensions before the rows"
 NARROWED = "take gives rows what belongs to others (where a deeper layer uses batch, leave out of_states_alone)"
 
 
@@ -34,6 +38,7 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
     In the mode that the model is in:
 
     - draws from q(h | x) have their shape and are states of the latent space;
+    - what jsa's distributions score are values of theirs, also what is observed: bits from 0 to 1, classes one-hot;
     - log p(x, h) and log q(h | x) have a gradient, by the states too where the model says that it is relaxable, and
       leave the states as they are;
     - they are one number a state, the same for a row or state by itself as among others, also where q is narrowed to
@@ -54,7 +59,7 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
     """
     if len(batch) < 2:
         raise UsageError(f"a model is checked with 2 rows or more, not {len(batch)}: one cannot be taken for another")
-    with _leaving_no_trace(model, batch):
+    with _leaving_no_trace(model, batch), careful():
         h = _checked_draws(model, batch)
         _check_gradients(model, batch, h)
         if model.relaxable:
@@ -62,6 +67,7 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
         with torch.no_grad():
             _check_log_prob_of_draws(model, batch)
             _check_each_by_itself(model, batch, h)
+            _check_deeper_layers(model, batch, h)
             _check_narrowed(model, batch, h)
             if can_be_enumerated(model):
                 _check_frequencies(model, _rows(batch, range(min(ROWS_COMPARED, len(batch)))), draws)
@@ -82,13 +88,8 @@ def _leaving_no_trace(model: LatentVariableModel, batch: Batch) -> Iterator[None
 
 
 def _checked_draws(model: LatentVariableModel, batch: Batch) -> Float[Tensor, "samples batch width"]:
-    posterior = model.posterior(batch)
+    posterior = posterior_of(model, batch)
     name = type(posterior).__name__
-    if not isinstance(posterior, Posterior):
-        raise UsageError(
-            f"{type(model).__name__}.posterior returned {name}, which has no sample or no log_prob: return a "
-            "LayeredPosterior, a TorchPosterior, or an object with both"
-        )
     h = posterior.sample((STATES_COMPARED,)).detach()
     expected = (STATES_COMPARED, len(batch), model.latent.width)
     if h.shape != expected:
@@ -105,7 +106,7 @@ def _checked_draws(model: LatentVariableModel, batch: Batch) -> Float[Tensor, "s
 
 
 def _check_gradients(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]) -> None:
-    posterior, before = model.posterior(batch), h.clone()
+    posterior, before = posterior_of(model, batch), h.clone()
     evaluated = evaluate(model, batch, posterior, h)
     for name, value in (
         (f"{type(model).__name__}.log_joint", evaluated.log_joint),
@@ -122,7 +123,9 @@ def _check_gradients(model: LatentVariableModel, batch: Batch, h: Float[Tensor, 
 def _check_gradient_by_states(
     model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]
 ) -> None:
-    between = (0.8 * h + 0.1).requires_grad_()
+    # Bits have two classes, too.
+    inwards = [torch.full((layer.width,), 0.2 / layer.classes) for layer in model.latent.layers]
+    between = (0.8 * h + torch.cat(inwards).to(h)).requires_grad_()
     value = log_joint(model, batch, between).sum()
     slope = torch.autograd.grad(value, between, allow_unused=True)[0] if value.requires_grad else None
     if slope is None or not bool(slope.any()):
@@ -133,7 +136,7 @@ def _check_gradient_by_states(
 
 
 def _check_log_prob_of_draws(model: LatentVariableModel, batch: Batch) -> None:
-    posterior = model.posterior(batch)
+    posterior = posterior_of(model, batch)
     h, as_drawn = draw(posterior, STATES_COMPARED)
     name = type(posterior).__name__
     _compare(as_drawn, log_prob(posterior, h), batch, f"{name}.log_prob", f"{name}.sample_with_log_prob differs")
@@ -141,30 +144,64 @@ def _check_log_prob_of_draws(model: LatentVariableModel, batch: Batch) -> None:
 
 def _check_each_by_itself(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]) -> None:
     """Chains and weights belong to one row, and batches are cut up to be evaluated."""
-    posterior = model.posterior(batch)
+    posterior = posterior_of(model, batch)
     joint, inference = log_joint(model, batch, h), log_prob(posterior, h)
-    names = f"{type(model).__name__}.log_joint", f"{type(posterior).__name__}.log_prob"
+    name = f"{type(posterior).__name__}.log_prob"
     for sample in range(STATES_COMPARED):
         states = h[[sample]]
-        _compare(log_joint(model, batch, states), joint[[sample]], batch, names[0], MIXED)
-        _compare(log_prob(model.posterior(batch), states), inference[[sample]], batch, names[1], MIXED)
+        _compare_joint(model, batch, states, joint[[sample]], MIXED)
+        _compare(log_prob(posterior_of(model, batch), states), inference[[sample]], batch, name, MIXED)
+    backwards = torch.arange(len(batch), device=h.device).flip(0)
+    _compare_joint(model, batch.take(backwards), h.flip(1), joint.flip(1), ALONE)
     for row in range(min(ROWS_COMPARED, len(batch))):
         # Twice, for some layers refuse a batch of one.
         where = [row, row]
         alone, states = _rows(batch, where), h[:, where]
-        _compare(log_joint(model, alone, states), joint[:, where], alone, names[0], MIXED)
-        _compare(log_prob(model.posterior(alone), states), inference[:, where], alone, names[1], MIXED)
+        _compare_joint(model, alone, states, joint[:, where], MIXED)
+        _compare(log_prob(posterior_of(model, alone), states), inference[:, where], alone, name, MIXED)
+
+
+def _compare_joint(
+    model: LatentVariableModel,
+    batch: Batch,
+    h: Float[Tensor, "samples batch width"],
+    expected: Float[Tensor, "samples batch"],
+    why: str,
+) -> None:
+    name = f"{type(model).__name__}.log_joint"
+    with _explaining(name, ALONE):
+        found = log_joint(model, batch, h)
+    _compare(found, expected, batch, name, why)
+
+
+@contextmanager
+def _explaining(name: str, why: str) -> Iterator[None]:
+    """Says why somebody's code may fail here, though it did not before."""
+    try:
+        yield
+    except JsaError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{name} fails for some rows or states by themselves ({error}): {why}") from error
+
+
+def _check_deeper_layers(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]) -> None:
+    """Methods that relax or couple layers ask for the deeper ones at states of more dimensions."""
+    posterior = posterior_of(model, batch)
+    if isinstance(posterior, LayeredPosterior):
+        for states in (h[0], h.unsqueeze(0)):
+            with _explaining(f"{type(model).__name__}.posterior", DIMENSIONS):
+                posterior.log_prob(states)
 
 
 def _check_narrowed(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]) -> None:
     """Chain methods differentiate q at some rows only."""
-    posterior = model.posterior(batch)
-    other_order = torch.arange(len(batch), device=h.device).flip(0)
-    narrowed = posterior.take(other_order) if isinstance(posterior, RowsTaken) else None
+    posterior = posterior_of(model, batch)
+    backwards = torch.arange(len(batch), device=h.device).flip(0)
+    narrowed = posterior.take(backwards) if isinstance(posterior, RowsTaken) else None
     if narrowed is not None:
-        found = log_prob(narrowed, h.index_select(1, other_order))
-        expected = log_prob(posterior, h).index_select(1, other_order)
-        _compare(found, expected, batch.take(other_order), f"{type(posterior).__name__}.take(...).log_prob", NARROWED)
+        found, expected = log_prob(narrowed, h.flip(1)), log_prob(posterior, h).flip(1)
+        _compare(found, expected, batch.take(backwards), f"{type(posterior).__name__}.take(...).log_prob", NARROWED)
 
 
 def _compare(found: Tensor, expected: Tensor, batch: Batch, name: str, why: str) -> None:
@@ -179,9 +216,9 @@ def _compare(found: Tensor, expected: Tensor, batch: Batch, name: str, why: str)
 
 
 def _check_frequencies(model: LatentVariableModel, batch: Batch, draws: int) -> None:
-    posterior = model.posterior(batch)
+    posterior = posterior_of(model, batch)
     name = type(posterior).__name__
-    states = model.latent.enumerate(batch.state_dtype, batch.x.device)
+    states = model.latent.enumerate(state_dtype(model, batch), batch.x.device)
     everywhere = states.unsqueeze(1).expand(-1, len(batch), -1)
     # What contradicts the known is not asked for: its log q may be anything.
     probabilities = log_prob(posterior, everywhere).double().exp().where(batch.agrees(everywhere), 0)

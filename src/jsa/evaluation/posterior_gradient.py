@@ -14,6 +14,7 @@ from jsa.estimators.weighted import weighted_loss
 from jsa.evaluation.gradients import gradient_vectors, parameter_groups
 from jsa.evaluation.moments import GROUPS, Moments, group_sizes
 from jsa.model import LatentVariableModel, Posterior
+from jsa.passes import posterior_of
 from jsa.samplers import metropolis_independence
 from jsa.types import Batch
 
@@ -56,14 +57,14 @@ def posterior_gradient(
         exact = gradient_vectors(Enumeration()(model, batch).loss, groups)
         return PosteriorGradient(exact, dict.fromkeys(exact, 0.0))
     with torch.no_grad():
-        posterior = model.posterior(batch)
+        posterior = posterior_of(model, batch)
         state = moved(model, batch, posterior, posterior.sample((1,))[0], before)
     parts = {name: Moments() for name in groups}
     total: dict[str, Tensor] = {}
     for size in group_sizes(moves - before):
         part: dict[str, Tensor] = {}
         for count in _rounds(size):
-            posterior = model.posterior(batch)
+            posterior = posterior_of(model, batch)
             with torch.no_grad():
                 trajectory = metropolis_independence(model, batch, posterior, state, count)
             state = trajectory.last

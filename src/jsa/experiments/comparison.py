@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jsa.experiments.methods import Method
-from jsa.experiments.protocol import LEADING_EPOCHS, SAMPLES, SCREENING_SAMPLES
 from jsa.experiments.results import Result, mean_and_deviation
 from jsa.experiments.tables import Column, Published, Table, table
 from jsa.files import write_text
@@ -59,21 +58,41 @@ class ComparedTable:
     cells: dict[tuple[str, str], Compared]
 
     @property
-    def title(self) -> str:
-        """A heading that says what the figures are worth."""
-        return f"{self.table.title} ({'; '.join(self.marks)})"
+    def results(self) -> list[Result]:
+        """All results in it; there is one at least."""
+        return [result for cell in self.cells.values() for result in cell.results]
+
+    @property
+    def other_data(self) -> str | None:
+        """What its figures are made of, where that is not the paper's data."""
+        return self.results[0].job.deviations.data
+
+    @property
+    def subject(self) -> str:
+        """What its figures are, and of which data."""
+        other = self.other_data
+        return self.table.title.format(data=self.table.data if other is None else Path(other).name)
+
+    @property
+    def heading(self) -> str:
+        """Its subject, and what the figures are worth."""
+        return f"{self.subject} ({'; '.join(self.marks)})"
+
+    @property
+    def comparable(self) -> bool:
+        """Whether its figures were made as the paper's were."""
+        return self.group == "paper"
 
     @property
     def marks(self) -> list[str]:
         """What the figures are worth: the budget, and in what it is other than the paper's."""
         budget, _, deviations = self.group.partition("+")
-        epochs = next((cell.results[0].config.epochs for cell in self.cells.values() if cell.results), None)
-        marks = [f"{budget} budget" + (f", {epochs} epochs" if epochs else "")]
+        marks = [f"{budget} budget, {self.results[0].config.epochs} epochs"]
         if budget == "short" and "epochs=" not in deviations:
-            marks.append("a tenth of the paper's epochs: not comparable with its figures")
+            marks.append("a tenth of the paper's epochs")
         if deviations:
             marks.append(f"deviating: {deviations}")
-        return marks
+        return marks if self.comparable else [*marks, "not comparable with the paper's figures"]
 
     @property
     def seeds(self) -> list[int]:
@@ -98,17 +117,15 @@ class ComparedTable:
     @property
     def footnotes(self) -> list[str]:
         """What has to be known to read it."""
-        found = {cell.results[0].config.validation for cell in self.cells.values() if cell.results}
-        screening, samples, leading = SCREENING_SAMPLES, SAMPLES, LEADING_EPOCHS
-        for validation in found:
-            screening, samples = validation.validation_samples, validation.test_samples
-            leading = validation.leading_epochs
-        seeds = ", ".join(map(str, self.seeds)) or "none yet"
+        validation = self.results[0].config.validation
+        screening, samples = validation.validation_samples, validation.test_samples
         return [
-            f"Test NLL in nats by {samples:,} samples at the best validation epoch. Validations every 5 epochs screen "
-            f"with {screening:,} samples; the {leading} leading epochs are scored again on all validation rows with "
-            f"{samples:,} samples, and the best of them is tested. Seeds: {seeds}.",
-            *self.table.footnotes,
+            f"Test NLL in nats by {samples:,} samples at the best validation epoch. Validations every "
+            f"{validation.validate_every} epochs and at the last one screen with {screening:,} samples; the leading "
+            f"epochs, {validation.leading_epochs} at most, are scored again on all validation rows with {samples:,} "
+            f"samples, and the best of them is tested. Seeds: {', '.join(map(str, self.seeds))}.",
+            # The others are about the paper's figures.
+            *(self.table.footnotes if self.other_data is None else ()),
         ]
 
     def rows(self) -> Iterator[tuple[Method, list[Compared]]]:
@@ -134,7 +151,12 @@ def compared_tables(results: Iterable[Result]) -> list[ComparedTable]:
 def _compared_table(of: Table, group: str, results: dict[tuple[str, str], list[Result]]) -> ComparedTable:
     """A table with these results, by the names of method and column."""
     places = {(cell.method.name, cell.column.name): cell for cell in of.cells()}
-    cells = {place: Compared(tuple(results.get(place, ())), cell.published) for place, cell in places.items()}
+    # Figures of other data are no difference from the paper's.
+    other_data = any(result.job.deviations.data is not None for found in results.values() for result in found)
+    cells = {
+        place: Compared(tuple(results.get(place, ())), None if other_data else cell.published)
+        for place, cell in places.items()
+    }
     return ComparedTable(of, group, cells)
 
 
@@ -153,7 +175,7 @@ def markdown(compared: ComparedTable) -> str:
     ]
     text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     notes = "\n".join(f"{number}. {note}" for number, note in enumerate(compared.footnotes, 1))
-    return f"## {compared.title}\n\n" + "\n".join(text) + f"\n\n{notes}\n"
+    return f"## {compared.heading}\n\n" + "\n".join(text) + f"\n\n{notes}\n"
 
 
 def write_tables(results: Iterable[Result], folder: Path) -> list[ComparedTable]:

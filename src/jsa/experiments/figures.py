@@ -139,7 +139,12 @@ def _variances(compared: ComparedTable, methods: Sequence[tuple[Method, Sequence
             _draw(axis, curve, method, "-", method.label)
         axis.set(xlabel="training epochs", ylabel=rf"log variance of the gradient for $\{name}$")
         _mark_switch(axis, methods)
-    _finish(figure, axes, f"Categorical, {_budget(compared, methods)}", "given the states of the chains")
+    _finish(
+        figure,
+        axes,
+        f"Categorical, {_budget(compared, methods)}",
+        "of chains that persist (stage II): given their states",
+    )
     return figure
 
 

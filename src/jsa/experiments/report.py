@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from jsa.errors import UsageError
@@ -59,7 +60,7 @@ def _table(compared: ComparedTable) -> FigureTable:
         for method, cells in compared.rows()
     )
     return FigureTable(
-        title=f"{compared.table.name.replace('table', 'Table ')}. {compared.table.title}",
+        title=f"{compared.table.name.replace('table', 'Table ')}. {compared.subject}",
         columns=tuple(column.label for column in compared.columns),
         rows=rows,
         marks=tuple(compared.marks),
@@ -70,14 +71,29 @@ def _table(compared: ComparedTable) -> FigureTable:
 
 def _figure(compared: ComparedTable, cell: Compared) -> Figure:
     published, difference = cell.published, cell.difference
-    # Only figures of the paper's budget can be compared, and none is better by less than what the paper prints.
-    comparable = compared.group == "paper" and difference is not None and abs(difference) >= PRINTED / 2
     return Figure(
         ours=compared.ours(cell),
         reference=None if published is None else plus_minus(published.nll, published.deviation),
         difference=None if difference is None else f"{difference:+.2f}",
-        better=difference < 0 if difference is not None and comparable else None,
+        better=_better(cell) if compared.comparable else None,
     )
+
+
+def _better(cell: Compared) -> bool | None:
+    """Whether our figure is better than the paper's by more than seeds differ; none where it is not, or nobody knows.
+
+    One seed tells nothing of its spread: that of the paper then stands for both.
+    """
+    if cell.ours is None or cell.published is None or cell.difference is None:
+        return None
+    of_the_paper, of_ours = cell.published.deviation, cell.ours[1]
+    if of_the_paper is None and of_ours is None:
+        return None
+    one = of_the_paper if of_the_paper is not None else of_ours or 0.0
+    other = of_ours if of_ours is not None else one
+    # The paper's figures are rounded.
+    spread = max(PRINTED / 2, 2 * math.hypot(one, other))
+    return cell.difference < 0 if abs(cell.difference) > spread else None
 
 
 def _entry(result: Result, group: str, method: str, folder: Path) -> Entry:

@@ -66,7 +66,7 @@ class Point:
 
 @dataclass(frozen=True)
 class VariancePoint:
-    """The variance of the gradients at an epoch, given the states of the chains where there are chains.
+    """The variance of the gradients at an epoch, given the states of the chains where these persist.
 
     It is none where no gradient differed from another: JSON has no number for the logarithm of zero.
     """

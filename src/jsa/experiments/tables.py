@@ -64,10 +64,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the paper, with our own methods below its rule."""
+    """A table of the paper, with our own methods below its rule.
+
+    Attributes:
+        name: Its name on the command line.
+        title: What its figures are, with a place for the data.
+        data: What the paper calls its data.
+        columns: Its columns.
+        methods: Its rows.
+        footnotes: What has to be known to read it.
+    """
 
     name: str
     title: str
+    data: str
     columns: tuple[Column, ...]
     methods: tuple[Method, ...]
     footnotes: tuple[str, ...] = field(default=())
@@ -117,7 +127,8 @@ def _table_1() -> Table:
     )
     return Table(
         "table1",
-        "Test NLL of generative models with Bernoulli variables on binarised MNIST",
+        "Test NLL of generative models with Bernoulli variables on {data}",
+        "binarised MNIST",
         columns,
         rows,
         (
@@ -152,7 +163,8 @@ def _table_2() -> Table:
     )
     return Table(
         "table2",
-        "Test NLL of generative models with categorical variables on thresholded MNIST",
+        "Test NLL of generative models with categorical variables on {data}",
+        "thresholded MNIST",
         (column,),
         rows,
         (
@@ -197,7 +209,8 @@ def _table_3() -> Table:
     rows = (methods.RWS, methods.VIMCO, methods.RLOO, methods.JSA, *OWN)
     return Table(
         "table3",
-        "Test NLL of the lower half of binarised MNIST digits given the upper half",
+        "Test NLL of the lower half of {data} given the upper half",
+        "binarised MNIST digits",
         columns,
         rows,
         (VIMCO_NOTE,),

@@ -39,8 +39,11 @@ class Watcher(Protocol):
 
 @dataclass
 class _Running:
+    """A process, and how long the log of its job was when it began: what comes behind that may be its own."""
+
     job: Job
     process: subprocess.Popen[bytes]
+    log_began: int
 
 
 def run_jobs(
@@ -67,7 +70,7 @@ def run_jobs(
         while waiting or running:
             while waiting and len(running) < at_once:
                 job = waiting.pop(0)
-                running.append(_Running(job, _start(job, places)))
+                running.append(_start(job, places))
                 watcher.started(job)
             for one in [one for one in running if one.process.poll() is not None]:
                 running.remove(one)
@@ -95,14 +98,15 @@ def command(job: Job, places: Places) -> list[str]:
     return [sys.executable, "-m", "jsa.experiments.worker", json.dumps(record)]
 
 
-def _start(job: Job, places: Places) -> subprocess.Popen[bytes]:
+def _start(job: Job, places: Places) -> _Running:
     log = places.log(job)
     log.parent.mkdir(parents=True, exist_ok=True)
     # Threads beyond one would only stand in the way of the other processes.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    began = log.stat().st_size if log.is_file() else 0
     with log.open("ab") as file:
         # In a session of its own, so that Ctrl-C on the terminal reaches this process alone, which closes the pipe.
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command(job, places),
             stdin=subprocess.PIPE,
             stdout=file,
@@ -110,6 +114,7 @@ def _start(job: Job, places: Places) -> subprocess.Popen[bytes]:
             env=environment,
             start_new_session=True,
         )
+    return _Running(job, process, began)
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:
@@ -123,14 +128,20 @@ def _last_sentence(one: _Running, places: Places) -> str:
     code, log = one.process.returncode, places.log(one.job)
     if code < 0:
         return f"its process was killed by signal {-code}; the same command continues it"
-    return f"{last_line(log).removeprefix('jsa: ')} (see {log})"
+    # Another process at the same run may write into the same log: an error of this program is known by its name.
+    lines = _last_lines(log, one.log_began)
+    errors = [line for line in lines if line.startswith("jsa: ")]
+    sentence = (errors or lines or [""])[-1]
+    return f"{sentence.removeprefix('jsa: ')} (see {log})"
 
 
 def last_line(path: Path) -> str:
     """The last line of a file that may be long; empty where there is none."""
-    if not path.is_file():
-        return ""
+    return (_last_lines(path) or [""])[-1] if path.is_file() else ""
+
+
+def _last_lines(path: Path, behind: int = 0) -> list[str]:
+    """The last lines of a file, those that begin behind some place of it."""
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 4096))
-        lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+        file.seek(max(behind, path.stat().st_size - 4096))
+        return [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jsa.evaluation.score import Likelihood
+from jsa.evaluation.score import TRUSTED_BIAS, Likelihood
 from jsa.report.entry import Entry, groups
 from jsa.report.markup import Markup, element, joined
 from jsa.report.numbers import ABSENT, count, decimal, error, lasting
 
 COLUMNS = (
-    *("run", "group", "test NLL", "over rows", "Monte Carlo", "test samples", "validation NLL", "best epoch"),
+    *("run", "group", "test NLL", "over rows", "Monte Carlo", "upward bias", "test samples", "test rows"),
+    *("validation NLL", "best epoch"),
     *("processor time", "wall-clock time", "decoder evaluations", "effective sample size", "seed", "commit"),
 )
 TEXTS = ("group", "commit")
+BIAS = (
+    "by how much the estimate is too high, as its samples show it; beyond a tenth of a nat they do not show all of it"
+)
 
 
 def comparison_table(entries: Sequence[Entry]) -> Markup:
@@ -67,14 +71,23 @@ def _samples(count: int | None) -> str | None:
 
 def _test_cells(test: Likelihood | None, unfinished: str | None) -> list[Markup]:
     if test is None:
-        return [element("td", unfinished or "not tested", class_="text unfinished"), _number(), _number(), _number()]
+        return [element("td", unfinished or "not tested", class_="text unfinished"), *(_number() for _ in range(5))]
     title = f"{test.samples:,} samples a row, {test.rows:,} rows"
     return [
         element("td", element("b", decimal(test.nll)), title=title, data_value=str(test.nll)),
         _number(error(test.row_error), test.row_error),
         _number(error(test.monte_carlo_error, 3), test.monte_carlo_error),
+        _number(_bias(test.upward_bias), test.upward_bias, BIAS),
         _number(f"{test.samples:,}", test.samples),
+        _number(f"{test.rows:,}", test.rows),
     ]
+
+
+def _bias(bias: float) -> str:
+    """By how much importance sampling is too high as the samples show it, which beyond a tenth is not all of it."""
+    if not math.isfinite(bias):
+        return ABSENT
+    return decimal(bias) if bias < TRUSTED_BIAS else f"≥ {decimal(bias)}"
 
 
 def _number(text: str = ABSENT, value: float | None = None, title: str | None = None) -> Markup:

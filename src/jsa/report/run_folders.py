@@ -7,18 +7,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jsa.configuration import TrainConfig
+from jsa.data.catalogue import names
 from jsa.errors import UsageError
 from jsa.report.entry import CURVE_FIGURES, Entry, Track
 from jsa.report.page import Page
 from jsa.report.pictures import Picture, read_picture
 from jsa.training.folder import RunFolder
+from jsa.training.identity import DataIdentity, RowsIdentity
 from jsa.training.scores import read_scores
 
 
 def run_page(paths: Sequence[Path], title: str | None = None) -> Page:
     """The page about some runs."""
     unique = list({path.resolve(): path for path in paths}.values())
-    entries = [read_entry(path, label) for path, label in zip(unique, _labels(unique), strict=True)]
+    apart = zip(unique, _labels(unique), _groups(unique), strict=True)
+    entries = [read_entry(path, label, group) for path, label, group in apart]
     unfinished = sum(entry.unfinished is not None for entry in entries)
     about = f"{len(entries)} run{'s' if len(entries) > 1 else ''}" + (
         f", {unfinished} unfinished." if unfinished else "."
@@ -26,8 +29,8 @@ def run_page(paths: Sequence[Path], title: str | None = None) -> Page:
     return Page(title or "Runs", about, entries)
 
 
-def read_entry(path: Path, label: str) -> Entry:
-    """The run in a folder."""
+def read_entry(path: Path, label: str, group: str) -> Entry:
+    """The run in a folder, called so, among those that it can be compared with."""
     folder = RunFolder.open(path)
     config = folder.read_config()
     lines = enumerate(folder.read_metrics(), 1)
@@ -37,9 +40,9 @@ def read_entry(path: Path, label: str) -> Entry:
     return Entry(
         label=label,
         series=label,
-        group=_group(config),
+        group=group,
         config=config,
-        command=f"jsa train --config {shlex.quote(str(folder.config))}",
+        command=_command(folder, config),
         curve=_curve(metrics),
         switch_epoch=_switch_epoch(metrics),
         best_epoch=scores.best.epoch if scores else None,
@@ -70,9 +73,32 @@ def _labels(paths: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
-def _group(config: TrainConfig) -> str:
-    """Runs with the same data can be compared, but for those that predict a part of it from the rest."""
-    return f"{config.data}, second half given the first" if config.network.conditional else config.data
+def _groups(paths: Sequence[Path]) -> list[str]:
+    """Which runs can be compared: those of the same test rows, whatever the data is called.
+
+    Runs that predict a part of a row from the rest are apart from those that do not.
+    """
+    found = []
+    for path in paths:
+        config = RunFolder.open(path).read_config()
+        name = f"{config.data}, second half given the first" if config.network.conditional else config.data
+        known = DataIdentity.read(path)
+        found.append((name, None if known is None else known.test))
+    rows_called = {name: {test for other, test in found if other == name} for name, _ in found}
+    return [name if len(rows_called[name]) == 1 else f"{name}, {_test_rows(test)}" for name, test in found]
+
+
+def _test_rows(test: RowsIdentity | None) -> str:
+    return "unknown test rows" if test is None else f"{test.rows:,} test rows ({test.values[:6]})"
+
+
+def _command(folder: RunFolder, config: TrainConfig) -> str:
+    """How to run it again: from the folder where a relative path leads to its table."""
+    known = DataIdentity.read(folder.path)
+    relative = config.data not in names() and not Path(config.data).is_absolute()
+    if known is None or not relative or known.started_in == Path.cwd():
+        return f"jsa train --config {shlex.quote(str(folder.config))}"
+    return f"cd {shlex.quote(str(known.started_in))} && jsa train --config {shlex.quote(str(folder.config.resolve()))}"
 
 
 def _curve(metrics: Sequence[Mapping[str, float]]) -> Track:

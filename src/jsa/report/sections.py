@@ -92,8 +92,8 @@ SECTIONS = (
     Section(
         "variance",
         "Variance of the gradients",
-        "The logarithm of the variance, summed over all components, with an interval of 95 %; for methods with chains "
-        "given their states.",
+        "The logarithm of the variance, summed over all components, with an interval of 95 %; of chains that persist "
+        "(stage II), given their states.",
         "variance",
         (
             View("generative model", "log variance", (Line("theta", "θ", low="theta_low", high="theta_high"),)),

@@ -9,7 +9,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from jsa import weights
-from jsa.model import EvaluatedStates, LatentVariableModel, Posterior, draw, evaluate, log_prob
+from jsa.model import LatentVariableModel, Posterior
+from jsa.passes import EvaluatedStates, draw, evaluate, log_prob
 from jsa.types import Batch
 
 

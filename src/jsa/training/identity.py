@@ -7,15 +7,16 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from jsa.configuration import TrainConfig
-from jsa.data import Dataset, Splits
 from jsa.data.shape import RowShape
 from jsa.errors import CheckpointError
 from jsa.files import write_text
 from jsa.records import read_record, to_record
+
+if TYPE_CHECKING:
+    from jsa.data import Dataset, Splits
 
 FREE = ("optimisation.learning_rate", "optimisation.non_finite", "machine.checkpoint_seconds", "dataset.data_dir")
 """Settings that may be others when a run is continued."""
@@ -116,6 +117,8 @@ def _flat(record: Mapping[str, object], where: str = "") -> Iterator[tuple[str, 
 
 def _digest(rows: Dataset) -> str:
     """Of at most 1,000 rows spread evenly, so that it costs nothing: enough to notice another file."""
+    import torch  # only here, for reports read identities without it
+
     chosen = torch.linspace(0, len(rows) - 1, min(ROWS_COMPARED, len(rows)), dtype=torch.float64).long()
     digest = hashlib.sha256()
     # A few rows at a time, for with many classes a row in a batch is long.

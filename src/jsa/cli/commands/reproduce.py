@@ -17,6 +17,7 @@ from jsa.experiments.comparison import markdown, write_tables
 from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
 from jsa.experiments.results import is_done, read_results
 from jsa.experiments.tables import TABLES
+from jsa.files import make_folder
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,10 @@ def run(arguments: Sequence[str]) -> None:
         if parsed.dry_run:
             _show(missing, places)
             return
+        # What would fail behind the training is tried before it.
+        read_results(places.results)
+        make_folder(places.results, "--results")
+        make_folder(places.runs, "--runs")
         failed = _train(missing, places, parsed.jobs or os.cpu_count() or 1)
         _write_tables(places, {job.table for job in jobs})
         if failed:

@@ -87,7 +87,7 @@ def run(arguments: Sequence[str]) -> None:
     methods = [_prepare(name, parsed, opened, state, batch) for name in dict.fromkeys(parsed.estimators)]
     with_chains = any(isinstance(method.estimator, PersistentEstimator) for method in methods)
     reference = posterior_gradient(opened.model, batch, parsed.reference_moves) if with_chains else None
-    _print_head()
+    _print_head(equal_cost=parsed.equal_cost)
     figures = {}
     for method in methods:
         rounds = 2 if isinstance(method.estimator, PersistentEstimator) else 1
@@ -110,6 +110,7 @@ def run(arguments: Sequence[str]) -> None:
             f"{', '.join(untrained)}: what this method learns beside the model, such as baselines, is untrained here; "
             "measure it at a run of its own"
         )
+    _tell_objectives(methods)
     if parsed.json is not None:
         record = {name: getattr(parsed, name) for name in ("draws", "checkpoint", "snapshot", "seed")}
         record |= {"rows": len(batch), "estimators": figures}
@@ -186,12 +187,23 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
         take_chains(estimator.cache, opened, state, batch.index)
     with in_evaluation_mode(estimator), torch.random.fork_rng():
         estimator(opened.model, batch.take(torch.arange(min(2, len(batch)))))
-    return _Method(name, estimator, not trained and any(True for _ in estimator.parameters()))
+    return _Method(name, estimator, not trained and estimator.learns)
 
 
-def _print_head() -> None:
-    print("log of the summed variance, with an interval of 95 %, and log of the squared bias")
+def _print_head(*, equal_cost: bool) -> None:
+    scaled = " times the decoder evaluations" if equal_cost else ""
+    print(f"log of the summed variance{scaled}, with an interval of 95 %, and log of the squared bias")
     _print_line("method", "particles", "", "given the state", "total", "bias", "evaluations")
+
+
+def _tell_objectives(methods: Sequence[_Method]) -> None:
+    """Says where methods climb different objectives: their variances are then of gradients of different sizes."""
+    by_objective: dict[str, list[str]] = {}
+    for method in methods:
+        by_objective.setdefault(method.estimator.description.optimises, []).append(method.name)
+    if len(by_objective) > 1:
+        told = "; ".join(f"{objective}: {', '.join(names)}" for objective, names in by_objective.items())
+        print(f"these are gradients of different objectives: {told}")
 
 
 def _print_lines(method: _Method, report: GradientReport, *, equal_cost: bool) -> None:

@@ -1,4 +1,4 @@
-"""Markov score climbing."""
+"""Markovian score climbing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jsa.samplers.trajectory import Trajectory
 from jsa.types import Batch
 
 
-class MarkovScoreClimbing(PersistentEstimator):
+class MarkovianScoreClimbing(PersistentEstimator):
     r"""MSC: chains that move by conditional importance sampling, with the gradient averaged over all candidates.
 
     .. math:: \sum_{k=0}^n \bar w_k \nabla \left[ \log p_\theta(x, h_k) + \log q_\phi(h_k | x) \right]
