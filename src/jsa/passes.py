@@ -70,7 +70,7 @@ def log_joint(
     states = _with_samples(h)
     value = model.log_joint(batch, states)
     _refuse_wrong_form(f"{type(model).__name__}.log_joint", value, states)
-    return value.reshape(h.shape[:-1])
+    return _without_samples(value, h)
 
 
 def log_joint_terms(
@@ -85,12 +85,19 @@ def log_joint_terms(
     terms = model.log_joint_terms(batch, states)
     for number, term in enumerate(terms):
         _refuse_wrong_form(f"term {number} of {type(model).__name__}.log_joint_terms", term, states)
-    return [term.reshape(h.shape[:-1]) for term in terms]
+    return [_without_samples(term, h) for term in terms]
 
 
 def _with_samples(h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "samples batch width"]:
     """The states with one dimension before the rows, as somebody's own model may count on it."""
     return h if h.ndim == 3 else h.reshape(-1, *h.shape[-2:])
+
+
+def _without_samples(
+    value: Float[Tensor, "samples batch"], h: Float[Tensor, "*samples batch width"]
+) -> Float[Tensor, "*samples batch"]:
+    """One number for each of the states, in their own dimensions."""
+    return value if h.ndim == 3 else value.reshape(h.shape[:-1])
 
 
 def _refuse_other_states(model: LatentVariableModel, batch: Batch, h: Tensor) -> None:
@@ -143,7 +150,7 @@ def log_prob(posterior: Posterior, h: Float[Tensor, "*samples batch width"]) -> 
     states = _with_samples(h)
     value = posterior.log_prob(states)
     _refuse_wrong_form(f"{type(posterior).__name__}.log_prob", value, states)
-    return value.reshape(h.shape[:-1])
+    return _without_samples(value, h)
 
 
 def state_dtype(model: LatentVariableModel, batch: Batch) -> torch.dtype:
