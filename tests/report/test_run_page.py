@@ -172,6 +172,25 @@ def test_a_run_is_made_again_from_where_its_table_is_found(tmp_path: Path) -> No
         assert "jsa train --config " in found
 
 
+def finished(path: Path, nll: float, **settings: object) -> Path:
+    return with_samples(path, 1_000, TrainConfig(**settings), nll=nll)
+
+
+def test_runs_of_several_seeds_have_a_mean_and_a_deviation(tmp_path: Path) -> None:
+    paths = [finished(tmp_path / f"seed{seed}", nll, seed=seed) for seed, nll in ((1, 105.0), (2, 107.0), (3, 106.0))]
+    paths.append(finished(tmp_path / "other", 100.0, seed=1, batch_size=7))
+    paths.append(finished(tmp_path / "again", 105.0, seed=1))
+    text = page(*paths).text
+    assert "seed1, seed2, seed3 mnist-static jsa 1, 2, 3 106.00 ±1.00 ±0.58" in text
+    assert text.count("±0.58") == 1
+
+
+def test_runs_that_differ_in_more_than_the_seed_have_none(tmp_path: Path) -> None:
+    one, two = finished(tmp_path / "one", 105.0, seed=1), finished(tmp_path / "two", 107.0, seed=2, batch_size=7)
+    again = finished(tmp_path / "again", 105.0, seed=1)
+    assert "Over seeds" not in page(one, two, again, run_folder(tmp_path / "new", tested=False)).text
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [

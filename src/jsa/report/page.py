@@ -15,6 +15,7 @@ from jsa.report.configurations import configurations, differences_table
 from jsa.report.entry import Entry, groups
 from jsa.report.markup import Markup, data_block, element, joined, void
 from jsa.report.sections import chart_data, shown_sections
+from jsa.report.seeds import seeds_table
 from jsa.report.tables import FigureTable, figure_table
 
 GENERATOR = "jsa report"
@@ -73,6 +74,9 @@ def _parts(page: Page) -> list[tuple[str, str, Markup]]:
     if any(entry.pictures for entry in page.entries):
         parts.append(("pictures", "Pictures", _pictures(page.entries)))
     parts.append(("runs", "Runs", comparison_table(page.entries)))
+    # Tables of figures have the mean over seeds in their cells.
+    if not page.tables and (seeds := seeds_table(page.entries)) is not None:
+        parts.append(("seeds", "Over seeds", seeds))
     if not page.tables and len(page.entries) > 1:
         parts.append(("differences", "What differs", differences_table(page.entries)))
     parts.append(("settings", "Settings", configurations(page.entries)))
