@@ -146,9 +146,8 @@ def exact_row_likelihoods(
     with evaluating(model):
         states, at_once = model.latent.enumerate(device=device), states_in_chunk(rows)
         for batch in in_chunks(rows, max(1, at_once // len(states)), device):
-            parts = [
-                log_joint_of_all(model, batch, part.to(state_dtype(model, batch))) for part in states.split(at_once)
-            ]
+            dtype = state_dtype(model, batch)
+            parts = [log_joint_of_all(model, batch, part.to(dtype)) for part in states.split(at_once)]
             joint = torch.cat(parts).double()
             refuse_wrong_joint(batch, joint)
             values.append(torch.logsumexp(joint, 0))

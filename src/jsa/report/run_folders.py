@@ -74,7 +74,7 @@ def _labels(paths: Sequence[Path]) -> list[str]:
 
 
 def _groups(paths: Sequence[Path]) -> list[str]:
-    """Which runs can be compared: those of the same test rows, whatever the data is called.
+    """Which runs can be compared: those of the same data, and where two tables have one name, of the same test rows.
 
     Runs that predict a part of a row from the rest are apart from those that do not.
     """
