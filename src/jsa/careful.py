@@ -28,6 +28,7 @@ def careful() -> Iterator[None]:
 def refuse_wrong_vectors(layer: Layer, h: Float[Tensor, "*samples width"]) -> None:
     """Refuses vectors of another width, which would broadcast to something else; with care, wrong values, too.
 
+    >>> import torch
     >>> refuse_wrong_vectors(Layer("categorical", 1, classes=10), torch.tensor([[3.0]]))
     Traceback (most recent call last):
     jsa.errors.UsageError: 1 categorical variable of 10 classes is a vector of width 10, one-hot, not of width 1
