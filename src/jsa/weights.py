@@ -72,6 +72,20 @@ def effective_sample_size(log_weights: Float[Tensor, "samples *batch"]) -> Float
     return log_weights.softmax(0).square().sum(0).reciprocal().nan_to_num(nan=0.0)
 
 
+def outweighing_share(log_weights: Float[Tensor, "candidates batch"]) -> Float[Tensor, ""]:
+    """The share of chains whose own state, candidate 0, outweighs their first proposal; equal weights count half.
+
+    For h_0 from the posterior and h_1 from q it is one half or more on average, because the expectation of
+    (w_0 - w_1) [w_0 > w_1] under two draws of q is not negative. Where it stays below, the states are worse than fresh
+    draws: they are those of other rows, or of parameters that are long gone.
+
+    >>> outweighing_share(torch.tensor([[2.0, 0.0, 1.0, 0.0], [1.0, 0.0, 3.0, 1.0]]))
+    tensor(0.3750)
+    """
+    own, proposed = log_weights[0], log_weights[1]
+    return ((own > proposed).to(own.dtype).mean() + (own >= proposed).to(own.dtype).mean()) / 2
+
+
 def log_mean_weight(log_weights: Float[Tensor, "samples *batch"]) -> Float[Tensor, "*batch"]:
     """The logarithm of the mean weight: the importance-sampling estimate of log p(x).
 

@@ -38,7 +38,14 @@ def test_it_learns_and_leaves_its_files(tmp_path: Path, scan: str) -> None:
     assert [record["stage"] for record in watcher.records[:5]] == [1, 1, 1, 2, 2]
     assert [("valid_nll" in record) for record in watcher.records[:4]] == [False, True, False, True]
     for record in watcher.records:
-        for name in ("acceptance", "effective_sample_size", "chain_age", "frozen_share", "objective"):
+        for name in (
+            "acceptance",
+            "effective_sample_size",
+            "outweighing_share",
+            "chain_age",
+            "frozen_share",
+            "objective",
+        ):
             assert math.isfinite(float(str(record[name])))
         in_stage_two = "valid_nll" in record and record["stage"] == 2
         assert ("frozen_after_20_passes" in record) == in_stage_two

@@ -31,7 +31,7 @@ class JSA(PersistentEstimator):
         >>> estimate = estimator(model, Batch(data[rows], rows))
         >>> estimate.loss.backward()
         >>> sorted(estimate.diagnostics)
-        ['acceptance', 'chain_age', 'effective_sample_size', 'frozen_share']
+        ['acceptance', 'chain_age', 'effective_sample_size', 'frozen_share', 'outweighing_share']
 
     References:
         Ou and Song, Joint stochastic approximation and its application to learning discrete latent variable models,

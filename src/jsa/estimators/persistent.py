@@ -21,7 +21,7 @@ from jsa.passes import posterior_of
 from jsa.samplers.independence import metropolis_independence
 from jsa.samplers.trajectory import Trajectory
 from jsa.types import Batch, Estimate
-from jsa.weights import effective_sample_size, log_mean_weight
+from jsa.weights import effective_sample_size, log_mean_weight, outweighing_share
 
 
 class Stage(IntEnum):
@@ -108,6 +108,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
         diagnostics = {
             "acceptance": accepted.to(proposed.dtype).mean() / len(trajectory.path),
             "effective_sample_size": effective_sample_size(proposed).mean(),
+            "outweighing_share": outweighing_share(trajectory.log_weights),
             **self.store(batch, trajectory.last, accepted > 0),
         }
         return Estimate(loss, log_mean_weight(proposed).mean(), trajectory.log_weights, diagnostics)

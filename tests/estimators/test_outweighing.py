@@ -1,0 +1,82 @@
+"""A state of the posterior outweighs a draw of q at least every other time; that of another row need not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from gradient_checks import place_chains
+from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Stage
+from jsa.weights import outweighing_share
+from small_models import Example, enumerated, repeated
+
+LOG_WEIGHTS = st.lists(st.floats(-30, 30), min_size=2, max_size=6)
+
+
+def exact_share(log_weights: Tensor, own: Tensor, proposed: Tensor) -> float:
+    """The expected share for a state and a proposal with these probabilities over the states."""
+    first, second = log_weights.unsqueeze(1), log_weights.unsqueeze(0)
+    wins = ((first > second).double() + (first >= second).double()) / 2
+    return float((own.unsqueeze(1) * proposed.unsqueeze(0) * wins).sum())
+
+
+@given(LOG_WEIGHTS, st.integers(0, 10_000))
+def test_it_is_one_half_or_more_at_any_posterior(log_weights: list[float], seed: int) -> None:
+    weights = torch.tensor(log_weights, dtype=torch.float64)
+    q = torch.rand(len(weights), dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) + 1e-3
+    q = q / q.sum()
+    posterior = (weights + q.log()).softmax(0)
+    assert exact_share(weights, posterior, q) >= 0.5 - 1e-12
+    assert exact_share(weights, q, q) == pytest.approx(0.5)
+
+
+def test_it_is_what_enumeration_says(example: Example) -> None:
+    exact = enumerated(example.model, example.batch)
+    expected = sum(
+        exact_share(exact.log_weights[:, row], exact.posterior[:, row], exact.inference[:, row])
+        for row in range(len(example.batch))
+    ) / len(example.batch)
+    batch = repeated(example.batch, 20_000)
+    estimator = JSA(example.model.latent, rows=len(batch), particles=2, stage=Stage.PERSISTENT).eval()
+    torch.manual_seed(1)
+    with torch.no_grad():
+        place_chains(estimator, exact, len(batch))
+        found = float(estimator(example.model, batch).diagnostics["outweighing_share"])
+    # Six standard errors of a share of 60,000.
+    assert found == pytest.approx(expected, abs=6 * 0.5 / 60_000**0.5)
+    assert expected > 0.5
+
+
+def share_with(numbers: str) -> float:
+    """The share after some passes of stage II, with row numbers that are those of the data or those of the visits."""
+    torch.manual_seed(3)
+    data = nn.functional.one_hot(torch.randint(4, (200, 6))).flatten(1).float()
+    model = BeliefNetwork(Layer("bernoulli", 24), LatentSpace.of(Layer("bernoulli", 12)))
+    estimator = JSA(model.latent, rows=200)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    shares = []
+    for epoch in range(60):
+        estimator.stage = Stage.FRESH if epoch < 40 else Stage.PERSISTENT
+        order = torch.randperm(200)
+        for place in torch.arange(200).split(20):
+            rows = order[place]
+            index = rows if numbers == "of the data" else place
+            estimate = estimator(model, Batch(data[rows], index))
+            optimiser.zero_grad()
+            estimate.loss.backward()
+            optimiser.step()
+            if epoch >= 50:
+                shares.append(float(estimate.diagnostics["outweighing_share"]))
+    return sum(shares) / len(shares)
+
+
+def test_it_tells_chains_that_are_given_to_other_rows() -> None:
+    assert share_with("of the data") > 0.5
+    assert share_with("of the visits") < 0.4
+
+
+def test_states_without_any_weight_count_half() -> None:
+    assert outweighing_share(torch.full((3, 2), -torch.inf)) == 0.5
