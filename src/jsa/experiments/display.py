@@ -11,7 +11,7 @@ from typing import TextIO
 
 from tqdm import tqdm
 
-from jsa.experiments.jobs import Job, Places
+from jsa.experiments.jobs import VARIANCES, Job, Places
 from jsa.experiments.workers import last_line
 from jsa.training.folder import RunFolder
 from jsa.training.report import duration, figures
@@ -115,9 +115,19 @@ def epochs_done(job: Job, places: Places) -> tuple[int, str]:
         record = json.loads(last_line(folder.metrics) or "{}")
         done = int(record["epoch"])
         if done >= job.config.epochs:
-            return done, f"scoring, {duration(record['seconds'])}"
+            return done, f"{_behind_the_training(job, folder)}, {duration(record['seconds'])}"
         return done, figures(record)
     return 0, "starting"
+
+
+def _behind_the_training(job: Job, folder: RunFolder) -> str:
+    """What a run does whose epochs are done: it is scored, and the variances of its gradients take their time."""
+    every = job.config.machine.snapshot_every
+    if every is None or not folder.evaluation.is_file():
+        return "scoring"
+    known = folder.path / VARIANCES
+    measured = len(json.loads(known.read_text(encoding="utf-8"))) if known.is_file() else 0
+    return f"variance {measured + 1} of {job.config.epochs // every}"
 
 
 def ending(job: Job, failure: str | None) -> str:

@@ -19,6 +19,9 @@ from jsa.experiments.tables import Cell, table
 
 ENVIRONMENT_VARIABLE = "JSA_RUNS"
 
+VARIANCES = "variance.json"
+"""What is measured so far of the variance of a run's gradients, in its folder."""
+
 
 def default_runs() -> Path:
     """Where run folders are when the user names no place: the variable's folder, else the user's data folder."""

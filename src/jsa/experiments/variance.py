@@ -11,6 +11,7 @@ import torch
 from jsa.assembly import load_splits, make_estimator, make_model
 from jsa.evaluation.gradient_variance import gradient_variance
 from jsa.evaluation.score import LogVariance
+from jsa.experiments.jobs import VARIANCES
 from jsa.experiments.results import VariancePoint
 from jsa.files import write_text
 from jsa.learner import Learner
@@ -34,7 +35,7 @@ def variances_along(folder: RunFolder, stop: StopRequest, draws: int) -> tuple[V
     config = folder.read_config()
     every = config.machine.snapshot_every
     epochs = [] if every is None else list(range(every, config.epochs + 1, every))
-    path = folder.path / "variance.json"
+    path = folder.path / VARIANCES
     known = _read(path)
     if known.keys() >= set(epochs):
         return tuple(known[epoch] for epoch in epochs)
