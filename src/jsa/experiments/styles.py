@@ -17,7 +17,7 @@ STYLES = {
     "arsm": Style(colour=6, mark=3),
     "rebar": Style(colour=6, mark=5),
     "concrete": Style(colour=2, mark=1),
-    "st-gumbel-softmax": Style(colour=3, mark=1),
+    "st-gumbel-softmax": Style(colour=0, mark=1),
     "nvil": Style(colour=7, mark=1),
     "reinforce": Style(colour=7, mark=5),
 }
