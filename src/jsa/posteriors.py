@@ -157,8 +157,7 @@ class TorchPosterior:
     """A torch.distributions object as an inference model.
 
     Args:
-        distribution: Of batch shape (batch,), and of an event shape that makes the state vector when it is flattened,
-            such as (variables, classes): wrap it in Independent where needed.
+        distribution: Of batch shape (batch,); its event, flattened, is the state. Wrap it in Independent where needed.
 
     Example:
         >>> from torch.distributions import Independent, OneHotCategorical
