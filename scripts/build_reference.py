@@ -12,6 +12,7 @@ import importlib
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from itertools import pairwise
@@ -163,7 +164,8 @@ def _text(documentation: str) -> Iterator[str]:
     for title, lines in sections.items():
         if title == "Example":
             continue
-        body = inspect.cleandoc("\n".join(lines)).splitlines()
+        # Not cleandoc, which takes the indent of what goes on behind the first line for that of all.
+        body = textwrap.dedent("\n".join(lines)).strip("\n").splitlines()
         yield ""
         if title in ("Args", "Attributes"):
             yield from _items(body)
