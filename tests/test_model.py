@@ -141,6 +141,19 @@ def test_a_learner_is_the_model_with_its_estimator() -> None:
     assert not learner.estimator.training
 
 
+def test_a_learner_says_that_its_chains_stand_still() -> None:
+    example = one_layer()
+    learner = Learner(example.model, JSA(example.model.latent, rows=3)).eval()
+    with torch.no_grad():
+        learner(example.batch)
+    with pytest.warns(UserWarning, match=r"call learner\.train\(\) before training steps"):
+        learner(example.batch)
+    assert learner.estimator.cache.visits == 0
+    learner.train()
+    learner(example.batch)
+    assert learner.estimator.cache.visits == 3
+
+
 def test_a_learner_knows_the_stage_of_its_chains() -> None:
     example = one_layer()
     learner = Learner(example.model, JSA(example.model.latent, rows=3))

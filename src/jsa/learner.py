@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+
+import torch
 from torch import nn
 
 from jsa.errors import UsageError
@@ -38,5 +41,11 @@ class Learner(nn.Module):
 
     def forward(self, batch: Batch) -> Estimate:
         """The estimate for the batch: call ``backward`` on its loss."""
+        if torch.is_grad_enabled() and not self.estimator.training:
+            warnings.warn(
+                "this learner is in evaluation mode, where chains and baselines stand still: call learner.train() "
+                "before training steps, or wrap what is no training step in torch.no_grad()",
+                stacklevel=2,
+            )
         estimate: Estimate = self.estimator(self.model, batch)
         return estimate

@@ -93,6 +93,28 @@ def test_nothing_is_written_between_a_checkpoint_and_its_commit(tmp_path: Path) 
         cache.committed()
 
 
+def test_two_that_work_in_one_folder_do_not_mix_their_chains(tmp_path: Path) -> None:
+    first = written(tmp_path)
+    second = mapped(tmp_path)
+    write_steps(second, 3)
+    second.flush()
+    write_steps(first, 4)
+    with pytest.raises(CheckpointError, match="were moved by something else since they were opened here"):
+        first.flush()
+    assert same(mapped(tmp_path), in_memory(3))
+    write_steps(second, 4)
+    second.flush()
+    assert same(mapped(tmp_path), in_memory(4))
+
+
+def test_a_folder_that_is_gone_is_missed_at_the_next_checkpoint(tmp_path: Path) -> None:
+    cache = written(tmp_path / "chains")
+    (tmp_path / "chains").rename(tmp_path / "elsewhere")
+    write_steps(cache, 3)
+    with pytest.raises(CheckpointError, match=r"chains\.json is gone: put back the folder and resume"):
+        cache.flush()
+
+
 def test_all_rows_are_found_in_file_and_overlay(tmp_path: Path) -> None:
     cache = written(tmp_path)
     cache.forget(torch.tensor([int(next(iter(cache.ages()))[0][0])]))

@@ -11,7 +11,7 @@ from jsa import JSA, Batch, ChainCache
 from jsa.assembly import open_run
 from jsa.cli import main
 from jsa.errors import UsageError
-from jsa.estimators import NVIL, VIMCO, Estimator
+from jsa.estimators import NVIL, VIMCO, Estimator, Rebar
 from jsa.evaluation.gradient_variance import GradientReport
 from jsa.evaluation.score import LogVariance
 from jsa.tensors import load_tensors
@@ -77,6 +77,27 @@ def test_variance_tells_the_particles(
     assert main(["variance", str(run_folder), "--estimators", *names, *sizes, *given]) == 0
     record = strictly(figures)["estimators"]
     assert [record[name]["particles"] for name in names] == expected
+
+
+def test_variance_gives_an_option_to_the_methods_that_take_it(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    temperatures = {}
+
+    def measured(model: object, estimator: Estimator, *_: object, **__: object) -> GradientReport:
+        temperatures[type(estimator).__name__] = getattr(estimator, "temperature", None)
+        one = {"theta": LogVariance(1.0, 0.5, 1.5), "phi": LogVariance(2.0, 1.5, 2.5)}
+        return GradientReport(one, one, {}, 3.0)
+
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.gradient_report", measured)
+    figures = tmp_path / "figures.json"
+    command = ["variance", str(run_folder), "--temperature", "0.25", "--json", str(figures), "--estimators"]
+    assert main([*command, "concrete", "vimco"]) == 0
+    assert temperatures == {"Concrete": 0.25, "VIMCO": None}
+    assert strictly(figures)["options"] == {"temperature": 0.25}
+    capsys.readouterr()
+    assert main([*command, "rloo", "vimco"]) == 2
+    assert capsys.readouterr().err.strip().endswith("none of rloo, vimco takes --temperature: leave it out")
 
 
 def test_variance_has_weights_and_chains_of_one_moment(
@@ -167,6 +188,27 @@ def test_variance_has_the_baselines_of_the_run(
     assert (
         "\nrebar: what this method learns beside the model, such as baselines, is untrained" in capsys.readouterr().out
     )
+
+
+def test_variance_with_another_option_than_in_the_run_is_of_what_was_not_learned(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, temperatures = tmp_path / "run", []
+    train = ["train", "--data", str(table), "--estimator", "rebar", *SIZES, "--epochs", "1", "--learning-rate", "0.01"]
+    assert main([*train, "--out", str(out)]) == 0
+
+    def recorded(model: object, estimator: Rebar, *_: object, **__: object) -> GradientReport:
+        temperatures.append(float(estimator.log_temperature.detach().exp()))
+        nothing = {"theta": LogVariance(0.0, 0.0, 0.0), "phi": LogVariance(0.0, 0.0, 0.0)}
+        return GradientReport(nothing, nothing, {}, 1.0)
+
+    monkeypatch.setattr("jsa.evaluation.gradient_variance.gradient_report", recorded)
+    capsys.readouterr()
+    for given, untrained in (([], False), (["--temperature", "0.5"], False), (["--temperature", "0.25"], True)):
+        assert main(["variance", str(out), "--estimators", "rebar", "--rows", "20", *given]) == 0
+        assert ("untrained" in capsys.readouterr().out) == untrained
+    assert temperatures[0] == temperatures[1] != 0.5
+    assert temperatures[2] == pytest.approx(0.25)
 
 
 def test_variance_of_chains_on_a_run_that_has_none(table: Path, tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ class MappedStorage:
     def checkpoint(self) -> dict[str, Tensor]:
         """Writes the overlay to the journal; the state file needs only the number of the checkpoint and the clock."""
         self._finish()
+        self._refuse_chains_that_others_moved()
         generation = self._manifest.generation + 1
         parts = max(1, -(-len(self._overlay) // ROWS_A_PART))
         with self._telling_of_failed_writes():
@@ -158,6 +159,17 @@ class MappedStorage:
             RecordFile.create(records, self._kind, self._rows)
             Manifest().write(self._manifest_path, self._belongs_to)
         return Manifest()
+
+    def _refuse_chains_that_others_moved(self) -> None:
+        """Two that work in one folder would mix their chains; the one that comes late with a checkpoint is told."""
+        if not self._manifest_path.exists():
+            raise CheckpointError(f"{self._manifest_path} is gone: put back the folder and resume")
+        found = Manifest.read(self._manifest_path, self._belongs_to)
+        if found.generation != self._manifest.generation:
+            raise CheckpointError(
+                f"the chains at {self._folder} were moved by something else since they were opened here: resume from "
+                "the last checkpoint, and give each estimator that runs at the same time a folder of its own"
+            )
 
     def _finish(self) -> None:
         """Writes the rest of a checkpoint that counts, but did not come to its end (a kill, a full disk)."""

@@ -21,19 +21,29 @@ def estimator_class(name: str) -> type[Estimator]:
     return ESTIMATORS[name]
 
 
-def option_names(name: str) -> list[str]:
-    """The options that a user can choose of the method of this name."""
-    taken = inspect.signature(estimator_class(name)).parameters
-    return sorted(set(taken) - {"latent", "inputs", "rows", "stage", "cache_folder", "device"})
+_NOT_OPTIONS = frozenset({"latent", "inputs", "rows", "stage", "cache_folder", "device"})
+"""Arguments that follow from the model, the data and the machine."""
+
+
+def option_defaults(name: str) -> dict[str, object]:
+    """The options that a user can choose of the method of this name, with what they are where nobody chooses.
+
+    >>> option_defaults("rws"), option_defaults("arsm")
+    ({'particles': 2, 'sleep': 0.0}, {})
+    """
+    taken = inspect.signature(estimator_class(name)).parameters.values()
+    # A class without a constructor has that of its base, which takes anything.
+    named = (argument for argument in taken if argument.kind is argument.POSITIONAL_OR_KEYWORD)
+    return {argument.name: argument.default for argument in named if argument.name not in _NOT_OPTIONS}
 
 
 def check_options(name: str, options: Mapping[str, object]) -> None:
     """Refuses an option that the method of this name does not take."""
-    own = option_names(name)
+    own = option_defaults(name)
     for option in options:
         if option not in own:
-            known = ", ".join(own) if own else "none"
-            raise UsageError(f"the method {name} takes no option {option}: its options are {known}")
+            advice = f"its options are {', '.join(sorted(own))}" if own else "it has none"
+            raise UsageError(f"the method {name} takes no option {option}: {advice}")
 
 
 def build_estimator(

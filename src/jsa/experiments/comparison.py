@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from jsa.experiments.methods import Method
@@ -50,22 +51,32 @@ class ComparedTable:
     Attributes:
         table: The table.
         group: The budget and the deviations, as the folder of the results is called.
-        cells: What stands where, by the names of method and column.
+        found: The results, one at least, by the names of method and column.
     """
 
     table: Table
     group: str
-    cells: dict[tuple[str, str], Compared]
+    found: Mapping[tuple[str, str], Sequence[Result]]
 
     @property
     def results(self) -> list[Result]:
-        """All results in it; there is one at least."""
+        """All results in it, in the order of the cells."""
         return [result for cell in self.cells.values() for result in cell.results]
 
     @property
     def other_data(self) -> str | None:
         """What its figures are made of, where that is not the paper's data."""
-        return self.results[0].job.deviations.data
+        return next(iter(self.found.values()))[0].job.deviations.data
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], Compared]:
+        """What stands where, by the names of method and column."""
+        places = {(cell.method.name, cell.column.name): cell for cell in self.table.cells()}
+        # Figures of other data are no difference from the paper's.
+        return {
+            place: Compared(tuple(self.found.get(place, ())), None if self.other_data else cell.published)
+            for place, cell in places.items()
+        }
 
     @property
     def subject(self) -> str:
@@ -145,19 +156,7 @@ def compared_tables(results: Iterable[Result]) -> list[ComparedTable]:
     for result in results:
         job = result.job
         groups[job.table, job.group.name][job.method, job.column].append(result)
-    return [_compared_table(table(name), group, cells) for (name, group), cells in sorted(groups.items())]
-
-
-def _compared_table(of: Table, group: str, results: dict[tuple[str, str], list[Result]]) -> ComparedTable:
-    """A table with these results, by the names of method and column."""
-    places = {(cell.method.name, cell.column.name): cell for cell in of.cells()}
-    # Figures of other data are no difference from the paper's.
-    other_data = any(result.job.deviations.data is not None for found in results.values() for result in found)
-    cells = {
-        place: Compared(tuple(results.get(place, ())), None if other_data else cell.published)
-        for place, cell in places.items()
-    }
-    return ComparedTable(of, group, cells)
+    return [ComparedTable(table(name), group, found) for (name, group), found in sorted(groups.items())]
 
 
 def markdown(compared: ComparedTable) -> str:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import tyro
 
 from jsa.cli.arguments import parse
-
-if TYPE_CHECKING:
-    from jsa.estimators import Estimator
 
 
 @dataclass(frozen=True)
@@ -55,23 +51,19 @@ def _models() -> list[tuple[str, str]]:
 
 def _print_estimators() -> None:
     from jsa.estimators import ESTIMATORS
+    from jsa.estimators.build import option_defaults
 
     print("estimators (n is the number of particles):")
     for name, kind in ESTIMATORS.items():
         about = kind.description
+        particles = option_defaults(name).get("particles")
         print(f"  {name}")
         for label, text in (
             ("optimises", about.optimises),
             ("unbiased", about.unbiased),
             ("latents", about.latents),
-            ("particles", _default_particles(kind)),
+            ("particles", f"n = {particles} where --particles is not given" if particles else "it takes none"),
             ("decoder evaluations", about.decoder_evaluations),
             ("reference", about.reference),
         ):
             print(f"    {label:19}  {text}")
-
-
-def _default_particles(kind: type[Estimator]) -> str:
-    """How many particles a method has where nobody says how many."""
-    taken = inspect.signature(kind).parameters.get("particles")
-    return "it takes none" if taken is None else f"n = {taken.default} where --particles is not given"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from jsa.cli.arguments import RunArguments, parse
+from jsa.configuration import MethodConfig
 from jsa.errors import UsageError, check_at_least
 from jsa.files import check_destination, write_text
 
@@ -39,9 +40,10 @@ class VarianceArguments(RunArguments):
     """Gradients of each method."""
     rows: int = 200
     """The batch: the first training rows."""
-    particles: int | None = None
-    """Particles of each method that takes them. Where not given, those that the run was given; where it was given none
-    either, each method has its own default. The table tells them."""
+    method: MethodConfig = field(default_factory=MethodConfig)
+    """Each is for every method that takes it. Where not given, the method of the run has what the run was given, others
+    have its particles, and else their own defaults; the table tells the particles. With another option than in its run,
+    but for the particles, the method of the run has not what it learned there."""
     moves: int = 100
     """Metropolis moves that redraw a chain before each draw of its total variance."""
     reference_moves: int = 20_000
@@ -56,7 +58,7 @@ class VarianceArguments(RunArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(1, rows=self.rows, particles=self.particles, moves=self.moves)
+        check_at_least(1, rows=self.rows, moves=self.moves)
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -68,7 +70,6 @@ def run(arguments: Sequence[str]) -> None:
     import torch
 
     from jsa.estimators import PersistentEstimator
-    from jsa.estimators.build import estimator_class
     from jsa.evaluation.gradient_variance import check_draws, gradient_report
     from jsa.evaluation.posterior_gradient import can_be_enumerated, check_reference_moves, posterior_gradient
     from jsa.evaluation.score import figures_record
@@ -76,8 +77,7 @@ def run(arguments: Sequence[str]) -> None:
 
     check_draws(parsed.draws)
     check_reference_moves(parsed.reference_moves)
-    for name in parsed.estimators:
-        estimator_class(name)
+    _refuse_options_of_none(parsed)
     opened = parsed.open()
     state = _take_weights(parsed, opened)
     train = opened.splits.train
@@ -113,7 +113,7 @@ def run(arguments: Sequence[str]) -> None:
     _tell_objectives(methods)
     if parsed.json is not None:
         record = {name: getattr(parsed, name) for name in ("draws", "checkpoint", "snapshot", "seed")}
-        record |= {"rows": len(batch), "estimators": figures}
+        record |= {"rows": len(batch), "options": parsed.method.given, "estimators": figures}
         write_text(parsed.json, json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
@@ -133,6 +133,16 @@ class _Method:
     def particles(self) -> int | None:
         """How many it has; none for a method that takes none."""
         return getattr(self.estimator, "particles", None)
+
+
+def _refuse_options_of_none(parsed: VarianceArguments) -> None:
+    """Refuses an option that none of the methods takes, and a method that there is not."""
+    from jsa.estimators.build import option_defaults
+
+    taken = {option for name in parsed.estimators for option in option_defaults(name)}
+    for option in parsed.method.given:
+        if option not in taken:
+            raise UsageError(f"none of {', '.join(parsed.estimators)} takes --{option}: leave it out")
 
 
 def _take_weights(parsed: VarianceArguments, opened: OpenedRun) -> Path:
@@ -168,19 +178,20 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
 
     from jsa.assembly import take_chains
     from jsa.estimators import PersistentEstimator
-    from jsa.estimators.build import build_estimator, option_names
+    from jsa.estimators.build import build_estimator, option_defaults
     from jsa.modes import in_evaluation_mode
     from jsa.training.state import load_estimator
 
     train, method = opened.splits.train, opened.config.method
     of_the_run = name == opened.config.estimator
-    options = dict(method.given) if of_the_run else {}
-    particles = parsed.particles or method.particles
-    if particles and "particles" in option_names(name):
-        options["particles"] = particles
+    known = method if of_the_run else MethodConfig(particles=method.particles)
+    defaults = option_defaults(name)
+    options = {option: value for option, value in {**known.given, **parsed.method.given}.items() if option in defaults}
     inputs = train.observed_width + train.context_width
     estimator = build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=options)
-    trained = of_the_run and state.is_file()
+    # What it learned is for the options that it learned with; those beside the particles tell what it learns.
+    as_it_learned = {**defaults, **options, "particles": None} == {**defaults, **method.given, "particles": None}
+    trained = of_the_run and as_it_learned and state.is_file()
     if trained:
         load_estimator(state, estimator)
     if isinstance(estimator, PersistentEstimator):
