@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from jsa.configuration import TrainConfig
-from jsa.estimators.build import option_defaults
 from jsa.models.configuration import preset
 from jsa.records import to_record
 
@@ -21,30 +20,23 @@ class Setting:
 
 
 def flat(config: TrainConfig) -> dict[str, str]:
-    """Every setting as the command line names it; options of the method that were not given are what it has then.
+    """Every setting as the command line names it.
 
-    >>> flat(TrainConfig())["learning-rate"], flat(TrainConfig())["hidden"], flat(TrainConfig())["threads"]
+    >>> flat(TrainConfig())["learning-rate"], flat(TrainConfig())["hidden"], flat(TrainConfig())["particles"]
     ('0.0003', '200 200', 'not given')
-    >>> flat(TrainConfig(estimator="nvil"))["particles"], flat(TrainConfig(estimator="arsm"))["particles"]
-    ('1', 'not taken')
     """
-    settings = {name: _text(value) for name, value in _leaves(to_record(config)).items()}
-    taken = option_defaults(config.estimator)
-    for name, given in vars(config.method).items():
-        settings[name] = _text(taken[name] if given is None else given) if name in taken else "not taken"
-    return {name.replace("_", "-"): text for name, text in settings.items()}
+    return {name.replace("_", "-"): _text(value) for name, value in _leaves(to_record(config)).items()}
 
 
 def changed(config: TrainConfig) -> list[Setting]:
-    """The settings that are not the default of the model and of the method.
+    """The settings that are not the default of the model.
 
     >>> changed(TrainConfig(epochs=3))
     [Setting(name='epochs', value='3', default='20')]
     """
-    usual = TrainConfig()
-    defaults = flat(replace(usual, model=config.model, network=preset(config.model), estimator=config.estimator))
-    # These two set the other defaults, but are themselves settings.
-    defaults |= {"model": usual.model, "estimator": usual.estimator}
+    defaults = flat(TrainConfig(model=config.model, network=preset(config.model)))
+    # The model sets the other defaults, but is itself a setting.
+    defaults["model"] = TrainConfig().model
     return [Setting(name, value, defaults[name]) for name, value in flat(config).items() if value != defaults[name]]
 
 
