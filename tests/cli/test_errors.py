@@ -44,6 +44,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["train", "--epochs", "0"], 2, "epochs is 1 or more, not 0"),
         (["train", "--particles", "0"], 2, "particles is 1 or more, not 0"),
         (["train", "--estimator", "vimco", "--sleep", "0.5"], 2, "vimco takes no option sleep"),
+        (["train", "--estimator", "arsm", "--particles", "4"], 2, "arsm takes no option particles: it has none"),
         (
             ["train", "--estimator", "vimco", "--particles", "1", "--data", "../tables/good.npy"],
             2,
