@@ -89,6 +89,15 @@ def test_a_method_far_above_is_named_and_leaves_the_others_their_room(
         assert [text.get_text() for text in axis.texts] == [f"above: {'REINFORCE' if bad == 'reinforce' else 'REBAR'}"]
 
 
+def test_a_panel_names_only_what_is_above_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [result(method, 105.0 + place) for place, method in enumerate(("jsa", "rws", "vimco", "arm"))]
+    overfitted = result("rebar", 105.0)
+    curve = tuple(replace(point, test_nll=600.0) for point in overfitted.curve)
+    figure = drawn([*others, replace(overfitted, curve=curve)], tmp_path, monkeypatch)
+    named = [[text.get_text() for text in axis.texts] for axis in figure.axes]
+    assert named == [[], [], ["above: REBAR"], ["above: REBAR"]]
+
+
 def test_the_switch_is_marked_against_epochs_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = drawn([result(chains=True), result("rws")], tmp_path, monkeypatch)
     places = [
@@ -96,7 +105,16 @@ def test_the_switch_is_marked_against_epochs_and_time(tmp_path: Path, monkeypatc
         for axis in figure.axes
     ]
     before = max((point for point in result(chains=True).curve if point.stage == 1), key=lambda point: point.epoch)
-    assert places == [[600], [pytest.approx(before.processor_seconds / 3600)]]
+    assert places == 2 * [[600], [pytest.approx(before.processor_seconds / 3600)]]
+
+
+def test_training_rows_are_above_and_test_rows_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = result("rws"), result("vimco", 107.0)
+    axes = drawn([one, other], tmp_path, monkeypatch).axes
+    assert [axis.get_ylabel() for axis in axes] == ["NLL of training rows [nats]", "", "NLL of test rows [nats]", ""]
+    for axis, name in zip(axes, ("train_nll", "train_nll", "test_nll", "test_nll"), strict=True):
+        expected = [[getattr(point, name) for point in run.curve] for run in (one, other)]
+        assert [list(line.get_ydata()) for line in axis.lines] == expected
 
 
 def test_gradients_that_do_not_vary_leave_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

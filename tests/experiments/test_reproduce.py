@@ -219,8 +219,9 @@ def test_a_dry_run_begins_nothing(table: Path, tmp_path: Path, capsys: pytest.Ca
 def test_wrong_arguments_get_one_sentence(
     arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    places = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
     try:
-        code = main(["reproduce", *arguments, "--runs", str(tmp_path / "runs")])
+        code = main(["reproduce", *places, *arguments])
     except SystemExit as ended:
         code = ended.code
     assert code in (1, 2)
@@ -236,5 +237,6 @@ def test_missing_published_data_has_a_way_out(
 ) -> None:
     monkeypatch.setenv("JSA_DATA_DIR", "" if flag else str(tmp_path))
     given = ["--data-dir", str(tmp_path)] if flag else []
-    assert main(["reproduce", "table1", "--runs", str(tmp_path / "runs"), *given]) == 1
+    places = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    assert main(["reproduce", "table1", *places, *given]) == 1
     assert "--data mnist-static" in capsys.readouterr().err

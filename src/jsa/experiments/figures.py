@@ -94,56 +94,58 @@ def over_seeds(
 
 
 def _likelihoods(compared: ComparedTable, column: Column, methods: Sequence[tuple[Method, Sequence[Result]]]) -> Figure:
-    """Training and test NLL against epochs and against the time of the steps.
+    """The NLL of training rows, and below it that of test rows, against epochs and against the time of the steps.
 
-    A run has one thread, so that its processor time is the wall-clock time that it takes on a core of its own.
+    A run has one thread, so that its processor time is the wall-clock time that it takes where nothing slows it down.
     """
-    figure, axes = _panels()
+    figure, panels = _panels(rows=2, height=5.2, same_scale=True)
     longest = max(run.processor_seconds for _, runs in methods for run in runs)
     scale, unit = (3600.0, "hours") if longest > 7200 else (60.0, "minutes") if longest > 120 else (1.0, "seconds")
     places: list[tuple[str, Callable[[Point], float]]] = [
         ("training epochs", attrgetter("epoch")),
-        (f"training time on a free core [{unit}]", lambda point: point.processor_seconds / scale),
+        (f"processor time of the training [{unit}]", lambda point: point.processor_seconds / scale),
     ]
-    values: list[float] = []
-    last: list[float] = []
-    for axis, (label, place) in zip(axes, places, strict=True):
-        for method, runs in methods:
-            for line, name in (("-", "train_nll"), ("--", "test_nll")):
-                curve = over_seeds(runs, place, attrgetter(name))
-                _draw(axis, curve, method, line, method.label if line == "-" else None)
-                values += curve.mean
-                last += curve.mean[-1:]
-        axis.set(xlabel=label, ylabel="NLL [nats]")
-    lowest, usual = min(values), sorted(last)[math.ceil(USUAL * len(last)) - 1]
-    top = max(lowest + NATS_SHOWN, usual + 4)
-    above = [method.label for method, runs in methods if all((run.curve[-1].test_nll or 0) > top for run in runs)]
-    for axis in axes:
-        axis.set_ylim(lowest - 1, top)
+    drawn: list[list[tuple[Method, Curve]]] = []
+    for axes, (kind, figure_name) in zip(panels, (("training", "train_nll"), ("test", "test_nll")), strict=True):
+        for axis, (_, place) in zip(axes, places, strict=True):
+            curves = [(method, over_seeds(runs, place, attrgetter(figure_name))) for method, runs in methods]
+            for method, curve in curves:
+                _draw(axis, curve, method)
+            drawn.append([(method, curve) for method, curve in curves if curve.x])
+        axes[0].set_ylabel(f"NLL of {kind} rows [nats]")
+        _mark_switch(axes[0], methods)
+        _mark_switches(axes[1], methods, places[1][1])
+    for axis, (label, _) in zip(panels[-1], places, strict=True):
+        axis.set_xlabel(label)
+    top = _limit(figure, [curve for curves in drawn for _, curve in curves])
+    for axis, curves in zip(figure.axes, drawn, strict=True):
+        above = ", ".join(method.label for method, curve in curves if curve.mean[-1] > top)
         if above:
-            axis.text(1, 1, f"above: {', '.join(above)}", transform=axis.transAxes, ha="right", va="bottom", fontsize=6)
-    _mark_switch(axes[0], methods)
-    _mark_switches(axes[1], methods, places[1][1])
-    note = "solid: training rows, dashed: test rows"
+            axis.text(1, 1, f"above: {above}", transform=axis.transAxes, ha="right", va="bottom", fontsize=6)
     name = column.label if len(compared.columns) > 1 else "Categorical"
-    _finish(figure, axes, f"{name}, {_budget(compared, methods)}", note)
+    _finish(figure, f"{name}, {_budget(compared, methods)}")
     return figure
+
+
+def _limit(figure: Figure, curves: Sequence[Curve]) -> float:
+    """Lets the axes of NLLs begin below the lowest and end where most methods can be seen, and tells where they end."""
+    lowest, last = min(min(curve.mean) for curve in curves), sorted(curve.mean[-1] for curve in curves)
+    top = max(lowest + NATS_SHOWN, last[math.ceil(USUAL * len(last)) - 1] + 4)
+    figure.axes[0].set_ylim(lowest - 1, top)
+    return top
 
 
 def _variances(compared: ComparedTable, methods: Sequence[tuple[Method, Sequence[Result]]]) -> Figure:
     """The logarithm of the summed variance of the gradients for theta and phi against epochs."""
-    figure, axes = _panels()
+    figure, [axes] = _panels(rows=1, height=3.1, same_scale=False)
     for axis, name in zip(axes, ("theta", "phi"), strict=True):
         for method, runs in methods:
             curve = over_seeds(runs, attrgetter("epoch"), partial(_log_variance, name), variance=True)
-            _draw(axis, curve, method, "-", method.label)
+            _draw(axis, curve, method)
         axis.set(xlabel="training epochs", ylabel=rf"log variance of the gradient for $\{name}$")
         _mark_switch(axis, methods)
     _finish(
-        figure,
-        axes,
-        f"Categorical, {_budget(compared, methods)}",
-        "of chains that persist (stage II): given their states",
+        figure, f"Categorical, {_budget(compared, methods)}", "of chains that persist (stage II): given their states"
     )
     return figure
 
@@ -153,26 +155,27 @@ def _log_variance(name: str, point: VariancePoint) -> float | None:
     return None if found is None else found.log_variance
 
 
-def _panels() -> tuple[Figure, Sequence[Axes]]:
+def _panels(rows: int, height: float, same_scale: bool) -> tuple[Figure, Sequence[Sequence[Axes]]]:
+    """Rows of two panels. Those of a column share x, and on the same scale all share y."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.0, 3.1), layout="constrained")
-    return figure, figure.subplots(1, 2)
+    figure = Figure(figsize=(7.0, height), layout="constrained")
+    grid = figure.subplots(rows, 2, squeeze=False, sharex="col", sharey=same_scale)
+    return figure, grid.tolist()
 
 
-def _draw(axis: Axes, curve: Curve, method: Method, line: str, label: str | None) -> None:
+def _draw(axis: Axes, curve: Curve, method: Method) -> None:
     if not curve.x:
         return
     colour, marker = COLOURS[STYLES[method.name].colour], MARKERS[STYLES[method.name].mark]
     axis.plot(
         curve.x,
         curve.mean,
-        line,
         color=colour,
         marker=marker,
         markersize=3.5,
         markevery=max(1, len(curve.x) // MARKERS_A_LINE),
-        label=label,
+        label=method.label,
         zorder=3 if method.name == "jsa" else 2,
     )
     if all(deviation is not None for deviation in curve.deviation):
@@ -203,11 +206,11 @@ def _mark_switches(
             axis.axvline(sum(found) / len(found), color=colour, linestyle=":", linewidth=0.8)
 
 
-def _finish(figure: Figure, axes: Sequence[Axes], title: str, note: str) -> None:
-    for axis in axes:
+def _finish(figure: Figure, title: str, note: str | None = None) -> None:
+    for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(color="0.9", linewidth=0.5)
-    handles, labels = axes[0].get_legend_handles_labels()
+    handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(
         handles,
         labels,
