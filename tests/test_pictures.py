@@ -1,8 +1,10 @@
 """Pictures show what they should where they should."""
 
+from itertools import count
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from matplotlib import image
 
@@ -46,3 +48,9 @@ def test_curves_need_neither_chains_nor_validations(tmp_path: Path) -> None:
     save_curves(tmp_path / "chains.png", with_chains)
     plain, chains = (image.imread(tmp_path / name).shape for name in ("plain.png", "chains.png"))
     assert chains[1] > plain[1]
+
+
+def test_curves_are_drawn_without_a_warning_on_a_slow_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = count(step=10)
+    monkeypatch.setattr("matplotlib.legend.time.perf_counter", lambda: next(seconds))
+    save_curves(tmp_path / "curves.png", [{"epoch": 1, "objective": -3.0}])

@@ -95,7 +95,8 @@ def save_curves(path: Path, metrics: Iterable[Mapping[str, float]]) -> None:
     for axis in axes:
         if switch and switch[0] > records[0]["epoch"]:
             axis.axvline(switch[0] - 0.5, color="0.6", linestyle=":", label="stage II begins")
-        axis.legend(framealpha=0.9, edgecolor="none")
+        # Above the curves, which it never hides; the search for a free place among them warns on a busy machine.
+        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize="small", frameon=False)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.spines[["top", "right"]].set_visible(False)
     _save(figure, path)
