@@ -33,9 +33,13 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def places(folder: Path) -> list[str]:
+    """Flags that keep a test away from the runs of the user and from the results of the project."""
+    return ["--runs", str(folder / "runs"), "--results", str(folder / "results")]
+
+
 def flags(table: Path, folder: Path) -> list[str]:
-    places = ["--runs", str(folder / "runs"), "--results", str(folder / "results")]
-    return ["reproduce", "table2", "--data", str(table), *SMALL, *METHODS, *places]
+    return ["reproduce", "table2", "--data", str(table), *SMALL, *METHODS, *places(folder)]
 
 
 @pytest.fixture(scope="module")
@@ -219,9 +223,8 @@ def test_a_dry_run_begins_nothing(table: Path, tmp_path: Path, capsys: pytest.Ca
 def test_wrong_arguments_get_one_sentence(
     arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    places = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
     try:
-        code = main(["reproduce", *places, *arguments])
+        code = main(["reproduce", *places(tmp_path), *arguments])
     except SystemExit as ended:
         code = ended.code
     assert code in (1, 2)
@@ -237,6 +240,5 @@ def test_missing_published_data_has_a_way_out(
 ) -> None:
     monkeypatch.setenv("JSA_DATA_DIR", "" if flag else str(tmp_path))
     given = ["--data-dir", str(tmp_path)] if flag else []
-    places = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
-    assert main(["reproduce", "table1", *places, *given]) == 1
+    assert main(["reproduce", "table1", *places(tmp_path), *given]) == 1
     assert "--data mnist-static" in capsys.readouterr().err
