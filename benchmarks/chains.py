@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from jsa import ChainCache, LatentSpace, Layer
-from jsa.cache import frozen_chains
+from jsa.chains import frozen_chains
 
 SPACE = LatentSpace.of(Layer("bernoulli", 200))
 

@@ -11,8 +11,8 @@ from benchmarks.report import Measurement
 from benchmarks.settings import Method
 from benchmarks.timing import Interleaved
 from benchmarks.workload import Trained, Workload
+from jsa.batch import Batch
 from jsa.estimators import weighted
-from jsa.types import Batch
 
 METHODS = (Method("RWS", "rws"), Method("hybrid", "hybrid", 2))
 
@@ -52,11 +52,11 @@ def _keeping_all(step: Callable[[], object], *, flush: bool) -> Callable[[], Non
     """A step that differentiates every candidate of positive weight."""
 
     def run() -> None:
-        that_count = weighted.that_count
-        weighted.that_count = lambda weights: weights > 0
+        non_negligible = weighted.non_negligible
+        weighted.non_negligible = lambda weights: weights > 0
         torch.set_flush_denormal(flush)
         step()
         torch.set_flush_denormal(True)
-        weighted.that_count = that_count
+        weighted.non_negligible = non_negligible
 
     return run

@@ -15,7 +15,7 @@ from benchmarks.workload import Trained
 from jsa import likelihood
 from jsa.evaluation.rows import FirstRows
 from jsa.models.belief_network import BeliefNetwork
-from jsa.models.one_hot import gather_sum, gather_sum_wins
+from jsa.models.networks import gather_sum, gather_sum_wins
 
 SAMPLES = 1000
 ROWS = 5

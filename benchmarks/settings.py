@@ -8,11 +8,11 @@ import torch
 
 from jsa.data import IndexedDataset, load
 from jsa.estimators import Estimator, PersistentEstimator
-from jsa.estimators.build import build_estimator
+from jsa.estimators.registry import build_estimator
 from jsa.latent import Layer
 from jsa.models.belief_network import BeliefNetwork
-from jsa.models.build import build_model
-from jsa.models.configuration import preset
+from jsa.models.presets import preset
+from jsa.models.registry import build_model
 from jsa.models.structured_prediction import StructuredPrediction
 
 Model = BeliefNetwork | StructuredPrediction
@@ -83,6 +83,6 @@ def digits(setting: Setting, rows: int = ROWS) -> IndexedDataset:
 
 
 def make_model(setting: Setting, data: IndexedDataset) -> Model:
-    """The model of a setting, freshly initialised."""
+    """The model of a setting, freshly initialized."""
     torch.manual_seed(0)
     return build_model(preset(setting.model), Layer("bernoulli", data.observed_columns), data.context_width)

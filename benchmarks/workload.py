@@ -14,14 +14,14 @@ from torch import Tensor
 
 from benchmarks.floor import Work, flops, passes
 from benchmarks.settings import Method, Model, Setting, make_model
+from jsa.batch import Batch, Estimate
 from jsa.data import IndexedDataset, epoch_order
 from jsa.estimators import Estimator, PersistentEstimator
+from jsa.kernels import Trajectory
 from jsa.learner import Learner
-from jsa.samplers import Trajectory
-from jsa.training.attempt import Attempts
-from jsa.training.numbers import refuse_non_finite_step
-from jsa.training.optimiser import forget_gradients, learned
-from jsa.types import Batch, Estimate
+from jsa.training.finite_checks import refuse_non_finite_step
+from jsa.training.loop import Attempts
+from jsa.training.optimization import forget_gradients, learned
 
 WARM_UP_RATE = 1e-3
 WARM_UP_PARTICLES = 4
@@ -62,7 +62,7 @@ class Training:
         self.learner = Learner(model, estimator).train()
         self.parameters = learned(self.learner)
         self.attempts = Attempts(self.learner, torch.device("cpu"))
-        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=rate, fused=True)
+        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=rate, fused=True)
         self._visits = _endless_visits(len(data), setting.batch_size)
 
     def step(self) -> Estimate:
@@ -73,7 +73,7 @@ class Training:
         forget_gradients(self.parameters.values())
         estimate.loss.backward()
         refuse_non_finite_step(estimate, batch, self.parameters)
-        self.optimiser.step()
+        self.optimizer.step()
         return estimate
 
     def batch(self) -> Batch:

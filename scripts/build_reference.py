@@ -18,7 +18,7 @@ from enum import Enum
 from itertools import pairwise
 from pathlib import Path
 
-from jsa.files import write_text
+from jsa.io.atomic_files import write_text
 
 OUTPUT = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 WIDTH = 100
@@ -32,7 +32,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Distributions and inference models": (
         "jsa",
         (
-            *("Factorised", "Bernoulli", "Categorical", "Gaussian"),
+            *("Factorized", "Bernoulli", "Categorical", "Gaussian"),
             *("Posterior", "LayeredPosterior", "TorchPosterior", "supervised_loss"),
         ),
     ),
@@ -55,12 +55,12 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Noise of gradients": ("jsa.evaluation.gradient_variance", ("gradient_variance",)),
-    "Chains": ("jsa.cache", ("ChainCache", "frozen_chains", "FrozenChains")),
-    "Kernels": ("jsa.samplers", ("metropolis_independence", "conditional_importance", "Trajectory")),
+    "Chains": ("jsa.chains", ("ChainCache", "frozen_chains", "FrozenChains")),
+    "Kernels": ("jsa.kernels", ("metropolis_independence", "conditional_importance", "Trajectory")),
     "Data": (
         "jsa.data",
         (
-            *("load", "names", "describe", "fetch", "Splits", "Dataset", "IndexedDataset", "DynamicBinarisation"),
+            *("load", "names", "describe", "fetch", "Splits", "Dataset", "IndexedDataset", "DynamicBinarization"),
             *("Scan", "epoch_order", "in_order", "batches_in_epoch"),
         ),
     ),

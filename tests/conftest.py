@@ -16,23 +16,23 @@ from hypothesis import settings
 # with a sentence that their tests want to see.
 jaxtyping.install_import_hook(
     [
-        "jsa.cache",
+        "jsa.chains",
         "jsa.distributions",
         "jsa.estimators",
         "jsa.evaluation",
         "jsa.latent",
         "jsa.model",
         "jsa.models",
-        "jsa.passes",
+        "jsa.model_calls",
         "jsa.posteriors",
-        "jsa.samplers",
-        "jsa.types",
-        "jsa.weights",
+        "jsa.kernels",
+        "jsa.batch",
+        "jsa.importance",
     ],
     "shape_checks.check_shapes",
 )
 
-from small_models import EXAMPLES, Example  # noqa: E402  (it imports jsa)
+from helpers.small_models import EXAMPLES, Example  # noqa: E402  (it imports jsa)
 
 # Small tensors gain nothing from a second thread, and the sums are then the same on every machine.
 torch.set_num_threads(1)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from jsa import Bernoulli, Categorical, Factorised, Gaussian
-from jsa.careful import careful
+from jsa import Bernoulli, Categorical, Factorized, Gaussian
+from jsa.distributions import validating_values
 from jsa.errors import UsageError
 
 BITS = Bernoulli(torch.zeros(2, 12))
@@ -17,7 +17,7 @@ NUMBERS = Gaussian(torch.zeros(2, 12), torch.zeros(2, 12))
 
 @pytest.mark.parametrize("distribution", [BITS, CLASSES, NUMBERS], ids=["bits", "classes", "numbers"])
 @pytest.mark.parametrize("width", [1, 3, 13])
-def test_vectors_of_another_width_are_refused_always(distribution: Factorised, width: int) -> None:
+def test_vectors_of_another_width_are_refused_always(distribution: Factorized, width: int) -> None:
     with pytest.raises(UsageError, match=f"of width 12,.* not of width {width}"):
         distribution.log_prob(torch.zeros(2, width))
 
@@ -32,9 +32,9 @@ def test_vectors_of_another_width_are_refused_always(distribution: Factorised, w
         (CLASSES, torch.ones(2, 12), "cannot have a vector that sums to 4: a class is one-hot"),
     ],
 )
-def test_wrong_values_are_refused_with_care(distribution: Factorised, h: Tensor, sentence: str) -> None:
+def test_wrong_values_are_refused_with_care(distribution: Factorized, h: Tensor, sentence: str) -> None:
     distribution.log_prob(h)
-    with careful(), pytest.raises(UsageError, match=sentence):
+    with validating_values(), pytest.raises(UsageError, match=sentence):
         distribution.log_prob(h)
     distribution.log_prob(h)
 
@@ -50,6 +50,6 @@ def test_wrong_values_are_refused_with_care(distribution: Factorised, h: Tensor,
     ],
     ids=["gray", "one-hot", "relaxed", "left-out", "numbers"],
 )
-def test_values_and_what_is_between_them_are_taken(distribution: Factorised, h: Tensor) -> None:
-    with careful():
+def test_values_and_what_is_between_them_are_taken(distribution: Factorized, h: Tensor) -> None:
+    with validating_values():
         distribution.log_prob(h)

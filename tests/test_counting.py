@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from helpers.small_models import Example, one_layer, torch_posterior, two_layers
 from jsa import Batch
-from jsa.counting import counting
-from small_models import Example, one_layer, torch_posterior, two_layers
+from jsa.model_calls import counting
 
 
 def states(example: Example, samples: int) -> Tensor:

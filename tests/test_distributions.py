@@ -1,4 +1,4 @@
-"""Factorised distributions: they are normalised, their draws have their law, and torch and scipy agree."""
+"""Factorized distributions: they are normalized, their draws have their law, and torch and scipy agree."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from jsa import Bernoulli, Categorical, Factorised, Gaussian, LatentSpace, Layer
-from jsa.distributions import factorised
-from significance import assert_frequencies, assert_mean
+from helpers.significance import assert_frequencies, assert_mean
+from jsa import Bernoulli, Categorical, Factorized, Gaussian, LatentSpace, Layer
+from jsa.distributions import factorized
 
 LOGITS = torch.tensor([[0.3, -1.2, 2.0, 0.0, 0.7, -0.4], [-2.0, 0.1, 0.5, 1.5, -0.6, 0.9]], dtype=torch.float64)
 
-DISCRETE: dict[str, Callable[[Tensor], Factorised]] = {
+DISCRETE: dict[str, Callable[[Tensor], Factorized]] = {
     "bernoulli": Bernoulli,
     "categorical": lambda logits: Categorical(logits, classes=3),
 }
-ALL: dict[str, Callable[[Tensor], Factorised]] = DISCRETE | {
+ALL: dict[str, Callable[[Tensor], Factorized]] = DISCRETE | {
     "gaussian": lambda logits: Gaussian(logits, 0.5 * logits.flip(-1)),
 }
 
 BELOW_ONE = {torch.float32: 1 - 2.0**-24, torch.float64: 1 - 2.0**-53}
 
 
-def every_state(distribution: Factorised) -> Tensor:
+def every_state(distribution: Factorized) -> Tensor:
     """All states, one a row, with a dimension for the batch."""
     return LatentSpace.of(distribution.layer).enumerate(torch.float64).unsqueeze(1)
 
@@ -166,9 +166,9 @@ def test_large_logits_do_not_overflow() -> None:
 
 
 def test_zero_parameters_are_the_fixed_priors() -> None:
-    coins = factorised(Layer("bernoulli", 2), torch.zeros(2))
-    dice = factorised(Layer("categorical", 2, classes=4), torch.zeros(8))
-    normal = factorised(Layer("gaussian", 2), torch.zeros(4))
+    coins = factorized(Layer("bernoulli", 2), torch.zeros(2))
+    dice = factorized(Layer("categorical", 2, classes=4), torch.zeros(8))
+    normal = factorized(Layer("gaussian", 2), torch.zeros(4))
     assert torch.allclose(coins.mean, torch.full((2,), 0.5))
     assert torch.allclose(dice.mean, torch.full((8,), 0.25))
     origin = torch.zeros(2)
@@ -177,7 +177,7 @@ def test_zero_parameters_are_the_fixed_priors() -> None:
 
 @pytest.mark.parametrize("layer", [Layer("bernoulli", 3), Layer("categorical", 2, 4), Layer("gaussian", 5)])
 def test_a_layer_gets_a_distribution_of_its_own_make(layer: Layer) -> None:
-    distribution = factorised(layer, torch.randn(7, layer.parameters))
+    distribution = factorized(layer, torch.randn(7, layer.parameters))
     assert distribution.layer == layer
     assert distribution.batch_shape == (7,)
     assert distribution.sample((2,)).shape == (2, 7, layer.width)

@@ -11,17 +11,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from extreme_models import DTYPES, NAMES, Changed, estimator_of, example_of, in_precision, sound_step, stepped
+from helpers.extreme_models import DTYPES, NAMES, Changed, estimator_of, example_of, in_precision, sound_step, stepped
+from helpers.small_models import RowsInMemory, randomize
 from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer, PersistentEstimator, Stage
 from jsa.errors import NumericalError
 from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds
-from small_models import RowsInMemory, randomise
 
 CHAINS = ("hybrid", "jsa", "jsa-rao-blackwell", "msc")
 
-SELF_NORMALISED = ("enumeration", *CHAINS, "rws", "vimco")
-CENTRED = ("rloo", "arm", "disarm", "arms", "arsm")
-UNMOVED = (*SELF_NORMALISED, *CENTRED)
+SELF_NORMALIZED = ("enumeration", *CHAINS, "rws", "vimco")
+CENTERED = ("rloo", "arm", "disarm", "arms", "arsm")
+UNMOVED = (*SELF_NORMALIZED, *CENTERED)
 """The methods whose gradient does not change when all weights of a row are multiplied by a number."""
 
 
@@ -220,7 +220,7 @@ def test_a_chain_at_a_state_of_huge_weight_stays_and_is_sound(name: str, dtype: 
 
 def single_bit(dtype: torch.dtype, logit: float) -> tuple[BeliefNetwork, Batch]:
     """A model of one latent bit whose inference model always draws the same."""
-    model = randomise(BeliefNetwork(Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 1))), 0).to(dtype)
+    model = randomize(BeliefNetwork(Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 1))), 0).to(dtype)
     for key, parameter in model.named_parameters():
         if key.startswith("inference"):
             parameter.data.fill_(logit if key.endswith("bias") else 0.0)

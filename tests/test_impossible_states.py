@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from extreme_models import DTYPES, Changed, estimator_of, example_of, in_precision, sound_step, stepped
+from helpers.extreme_models import DTYPES, Changed, estimator_of, example_of, in_precision, sound_step, stepped
 from jsa import Batch
 from jsa.errors import NumericalError
-from jsa.weights import leave_one_out_bounds
+from jsa.importance import leave_one_out_bounds
 
 
 @pytest.fixture(params=DTYPES, ids=str)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from helpers.latent_spaces import random_states, spaces
 from jsa import LatentSpace, Layer
 from jsa.errors import UsageError
-from latent_spaces import random_states, spaces
 
 
 @given(spaces(), st.integers(0, 2**32 - 1), st.sampled_from([(), (1,), (4,), (2, 3)]))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers.small_models import Example, one_layer
 from jsa import (
     JSA,
     Batch,
@@ -21,8 +22,7 @@ from jsa import (
     Stage,
 )
 from jsa.errors import NumericalError, UsageError
-from jsa.passes import evaluate
-from small_models import Example, one_layer
+from jsa.model_calls import evaluate
 
 
 class OwnModel(LatentVariableModel):

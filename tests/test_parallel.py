@@ -10,8 +10,8 @@ import torch
 from torch import distributed, multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
+from helpers.small_models import bits, one_layer
 from jsa import JSA, Batch, Enumeration, Estimator, Learner, Stage
-from small_models import bits, one_layer
 
 PROCESSES, ROWS, STEPS = 2, 12, 6
 
@@ -21,15 +21,15 @@ def learned(estimator: Estimator, share: torch.Tensor, process: int | None = Non
     torch.manual_seed(process or 0)
     learner = Learner(one_layer().model, estimator)
     parallel = learner if process is None else DistributedDataParallel(learner)
-    optimiser = torch.optim.SGD(learner.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
     data = bits(rows=ROWS, width=4)
     for step in range(STEPS):
         if isinstance(estimator, JSA):
             estimator.stage = Stage.FRESH if step < STEPS // 2 else Stage.PERSISTENT
         estimate = parallel(Batch(data.x[share], share))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         estimate.loss.backward()
-        optimiser.step()
+        optimizer.step()
     return torch.cat([parameter.detach().flatten() for parameter in learner.model.parameters()])
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from helpers.significance import assert_frequencies
+from helpers.small_models import Example, enumerated, state_numbers, two_layers
 from jsa import (
     Bernoulli,
     Categorical,
@@ -16,8 +18,6 @@ from jsa import (
 )
 from jsa.errors import UsageError
 from jsa.posteriors import NoiseDriven, RowsTaken
-from significance import assert_frequencies
-from small_models import Example, enumerated, state_numbers, two_layers
 
 SPACE = LatentSpace.of(Layer("bernoulli", 2), Layer("categorical", 1, classes=3), Layer("bernoulli", 1))
 
@@ -76,7 +76,7 @@ def test_taking_rows_is_indexing() -> None:
 def test_layers_that_may_know_the_row_cannot_be_narrowed() -> None:
     posterior = three_layers()
     assert posterior.take(torch.tensor([0])) is None
-    posterior.of_states_alone = True
+    posterior.independent_of_x = True
     assert posterior.take(torch.tensor([1])).first.batch_shape == (1,)
 
 
@@ -123,7 +123,7 @@ def test_a_torch_distribution_of_other_batches_is_refused(batch: tuple[int, ...]
         TorchPosterior(torch.distributions.OneHotCategorical(logits=torch.zeros(*batch, 3)))
 
 
-def test_draws_of_a_reparameterised_distribution_carry_no_gradient() -> None:
+def test_draws_of_a_reparameterized_distribution_carry_no_gradient() -> None:
     mean = torch.zeros(2, 3, requires_grad=True)
     posterior = TorchPosterior(torch.distributions.Independent(torch.distributions.Normal(mean, 1.0), 1))
     assert not posterior.sample((4,)).requires_grad

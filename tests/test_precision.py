@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from helpers.small_models import RowsInMemory
 from jsa import (
     JSA,
     Batch,
@@ -19,9 +20,8 @@ from jsa import (
     likelihood,
     multi_sample_bounds,
 )
+from jsa.batch import HALVES
 from jsa.errors import UsageError
-from jsa.types import HALVES
-from small_models import RowsInMemory
 
 PIXELS = 784
 

@@ -33,7 +33,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = jsa.Jsa
 
 
-@pytest.mark.parametrize("module", ["jsa", "jsa.models.configuration", "jsa.data", "jsa.errors"])
+@pytest.mark.parametrize("module", ["jsa", "jsa.models.presets", "jsa.data", "jsa.errors"])
 def test_importing_does_not_load_torch(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers.significance import assert_frequencies, assert_mean
 from jsa import Bernoulli, Categorical, Gaussian, LatentSpace, Layer, LayeredPosterior
 from jsa.errors import UsageError
 from jsa.relaxation import (
@@ -26,7 +27,6 @@ from jsa.relaxation import (
     straight_through,
     uniforms_for,
 )
-from significance import assert_frequencies, assert_mean
 
 DRAWS = 200_000
 
@@ -56,7 +56,7 @@ def test_conditional_noise_keeps_its_state_and_has_the_law_of_the_noise(distribu
     h = hard(distribution.layer, z)
     again = conditionally_perturbed(distribution, h, noise(distribution))
     assert torch.equal(hard(distribution.layer, again), h)
-    # Moments, the product of neighbours and a bounded function: the joint law of z, not only each margin.
+    # Moments, the product of neighbors and a bounded function: the joint law of z, not only each margin.
     for feature in (lambda z: z, lambda z: z.square(), lambda z: z * z.roll(1, -1), lambda z: (z / 0.3).sigmoid()):
         assert_mean(feature(z) - feature(again), 0.0)
     # Given the state too, which shows that the noise is drawn for that state and not for another one.
@@ -109,7 +109,7 @@ def test_density_of_a_relaxed_bit_integrates_to_one_and_is_that_of_the_draws(tem
 
 @pytest.mark.parametrize("temperature", [0.4, 1.0])
 def test_density_of_a_relaxed_class_is_that_of_its_draws(temperature: float) -> None:
-    """The mean ratio of another density to this one is one, if both are normalised and the draws follow this one."""
+    """The mean ratio of another density to this one is one, if both are normalized and the draws follow this one."""
     other = Categorical(DICE.logits + torch.tensor([0.2, 0, -0.2, -0.3, 0.1, 0], dtype=torch.float64), classes=3)
     point = log_space(DICE.layer, perturbed(DICE, noise(DICE)), temperature)
     here = relaxed_log_density(DICE, point, temperature)

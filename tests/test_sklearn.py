@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from block_tables import blocks
+from helpers.block_tables import blocks
 from jsa.errors import NumericalError
 from jsa.sklearn import DiscreteLatentModel
 

@@ -7,13 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jsa import softplus
-from jsa.softplus import softplus_sum
+from jsa import distributions
+from jsa.distributions import softplus_sum
 
 
 @pytest.fixture(autouse=True)
 def products_at_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(softplus, "WORTHWHILE", 0)
+    monkeypatch.setattr(distributions, "WORTHWHILE", 0)
 
 
 def reference(logits: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ def test_it_is_the_sum_of_softplus(width: int) -> None:
 def test_both_ways_agree_where_one_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     logits = torch.randn(7, 784)
     products = softplus_sum(logits)
-    monkeypatch.setattr(softplus, "WORTHWHILE", 10**9)
+    monkeypatch.setattr(distributions, "WORTHWHILE", 10**9)
     assert torch.allclose(products, softplus_sum(logits), rtol=1e-6)
 
 

@@ -9,10 +9,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jsa.cache import ChainCache
-    from jsa.distributions import Bernoulli, Categorical, Factorised, Gaussian
+    from jsa.batch import Batch, Estimate
+    from jsa.chains import ChainCache
+    from jsa.distributions import Bernoulli, Categorical, Factorized, Gaussian
     from jsa.errors import JsaError
     from jsa.estimators import JSA, Enumeration, Estimator, PersistentEstimator, Stage
+    from jsa.estimators.supervised import supervised_loss
     from jsa.evaluation.annealing import annealed_likelihood
     from jsa.evaluation.imputation import impute
     from jsa.evaluation.likelihood import exact_likelihood, likelihood, multi_sample_bounds, row_likelihoods
@@ -22,22 +24,20 @@ if TYPE_CHECKING:
     from jsa.learner import Learner
     from jsa.model import LatentVariableModel, Posterior
     from jsa.models.belief_network import BeliefNetwork
-    from jsa.models.configuration import Style
+    from jsa.models.presets import Style
     from jsa.models.structured_prediction import StructuredPrediction
     from jsa.posteriors import LayeredPosterior, TorchPosterior
-    from jsa.supervision import supervised_loss
-    from jsa.types import Batch, Estimate
 
 _HOMES = {
-    "Batch": "jsa.types",
+    "Batch": "jsa.batch",
     "BeliefNetwork": "jsa.models.belief_network",
     "Bernoulli": "jsa.distributions",
     "Categorical": "jsa.distributions",
-    "ChainCache": "jsa.cache",
+    "ChainCache": "jsa.chains",
     "Enumeration": "jsa.estimators",
-    "Estimate": "jsa.types",
+    "Estimate": "jsa.batch",
     "Estimator": "jsa.estimators",
-    "Factorised": "jsa.distributions",
+    "Factorized": "jsa.distributions",
     "Gaussian": "jsa.distributions",
     "JSA": "jsa.estimators",
     "JsaError": "jsa.errors",
@@ -50,7 +50,7 @@ _HOMES = {
     "Posterior": "jsa.model",
     "Stage": "jsa.estimators",
     "StructuredPrediction": "jsa.models.structured_prediction",
-    "Style": "jsa.models.configuration",
+    "Style": "jsa.models.presets",
     "TensorRows": "jsa.evaluation.rows",
     "TorchPosterior": "jsa.posteriors",
     "annealed_likelihood": "jsa.evaluation.annealing",
@@ -60,7 +60,7 @@ _HOMES = {
     "likelihood": "jsa.evaluation.likelihood",
     "multi_sample_bounds": "jsa.evaluation.likelihood",
     "row_likelihoods": "jsa.evaluation.likelihood",
-    "supervised_loss": "jsa.supervision",
+    "supervised_loss": "jsa.estimators.supervised",
 }
 
 __version__ = "0.1.0"
@@ -74,7 +74,7 @@ __all__ = [
     "Enumeration",
     "Estimate",
     "Estimator",
-    "Factorised",
+    "Factorized",
     "Gaussian",
     "JsaError",
     "LatentSpace",

@@ -1,4 +1,4 @@
-"""Factorised distributions over the variables of one layer.
+"""Factorized distributions over the variables of one layer.
 
 They follow torch.distributions in spirit and leave out what costs time in an inner loop. All randomness enters
 through ``from_uniforms``, one uniform a variable, so that draws can be repeated, tested exactly, and tied to a row.
@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from jsa.careful import refuse_wrong_vectors
+from jsa.batch import HALVES
 from jsa.errors import UsageError
 from jsa.latent import Layer
-from jsa.softplus import softplus_sum
-from jsa.types import HALVES
 
 RAREST = 2.0**-25
 """Probabilities below this are taken as zero when drawing. Uniforms are multiples of 2^-24 and may be exactly zero, so
@@ -34,7 +35,7 @@ NORMAL_CONSTANT = 0.5 * math.log(2 * math.pi)
 """The log-density of the standard normal at 0, but for its sign."""
 
 
-class Factorised(ABC):
+class Factorized(ABC):
     """Independent variables of one kind, in batches; the last dimension holds the layer's vector.
 
     Parameters in half precision, as a network under autocast gives them, are taken in single precision: with their own,
@@ -88,7 +89,7 @@ class Factorised(ABC):
         return self.from_uniforms(torch.rand(size, dtype=like.dtype, device=like.device))
 
 
-class Bernoulli(Factorised):
+class Bernoulli(Factorized):
     """Binary variables given by their logits.
 
     Args:
@@ -147,7 +148,7 @@ class Bernoulli(Factorised):
         return type(self)(self.logits.masked_fill(missing, -CERTAIN), saturated=self.saturated)
 
 
-class Categorical(Factorised):
+class Categorical(Factorized):
     """Categorical variables given by their logits, one-hot, the variables side by side.
 
     Example:
@@ -188,7 +189,7 @@ class Categorical(Factorised):
         return (edges[..., :-1] - edges[..., 1:]).flatten(-2)
 
     def log_prob(self, h: Tensor) -> Tensor:
-        """The sum of the normalised logits of the chosen classes."""
+        """The sum of the normalized logits of the chosen classes."""
         refuse_wrong_vectors(self.layer, h)
         return (h * self._by_variable(self.logits).log_softmax(-1).flatten(-2)).sum(-1)
 
@@ -206,7 +207,7 @@ class Categorical(Factorised):
         return self
 
 
-class Gaussian(Factorised):
+class Gaussian(Factorized):
     """Normal variables given by means and logarithms of standard deviations."""
 
     def __init__(self, mean: Float[Tensor, "*batch variables"], log_scale: Float[Tensor, "*batch variables"]) -> None:
@@ -266,7 +267,7 @@ def _inner(left: Float[Tensor, "*left width"], right: Float[Tensor, "*right widt
     return (left * right).sum(-1)
 
 
-def factorised(layer: Layer, parameters: Float[Tensor, "*batch parameters"]) -> Factorised:
+def factorized(layer: Layer, parameters: Float[Tensor, "*batch parameters"]) -> Factorized:
     """The distribution of a layer whose parameters a network gave.
 
     All-zero parameters are the fair coin, the uniform class and the standard normal: the fixed priors.
@@ -279,3 +280,97 @@ def factorised(layer: Layer, parameters: Float[Tensor, "*batch parameters"]) -> 
         case "gaussian":
             mean, log_scale = parameters.chunk(2, dim=-1)
             return Gaussian(mean, log_scale)
+
+
+_CAREFUL: ContextVar[bool] = ContextVar("careful", default=False)
+
+
+@contextmanager
+def validating_values() -> Iterator[None]:
+    """Within it distributions look at every value that they score, which would cost too much in every step."""
+    token = _CAREFUL.set(True)
+    try:
+        yield
+    finally:
+        _CAREFUL.reset(token)
+
+
+def refuse_wrong_vectors(layer: Layer, h: Float[Tensor, "*samples width"]) -> None:
+    """Refuses vectors of another width, which would broadcast to something else; with care, wrong values, too.
+
+    >>> import torch
+    >>> refuse_wrong_vectors(Layer("categorical", 1, classes=10), torch.tensor([[3.0]]))
+    Traceback (most recent call last):
+    jsa.errors.UsageError: 1 categorical variable of 10 classes is a vector of width 10, one-hot, not of width 1
+    """
+    if h.shape[-1] != layer.width:
+        one_hot = ", one-hot," if layer.kind == "categorical" else ","
+        raise UsageError(f"{layer} is a vector of width {layer.width}{one_hot} not of width {h.shape[-1]}")
+    if _CAREFUL.get() and layer.kind != "gaussian":
+        _refuse_wrong_values(layer, h.detach())
+
+
+def _refuse_wrong_values(layer: Layer, h: Float[Tensor, "*samples width"]) -> None:
+    """Refuses what is neither a state of discrete variables nor between their states."""
+    wrong = h[~((h >= 0) & (h <= 1))]
+    if len(wrong):
+        raise UsageError(
+            f"{layer} cannot have the value {float(wrong[0]):g}: "
+            + ("a bit is 0 or 1, or between them" if layer.kind == "bernoulli" else "a class is one-hot")
+            + ", so scale or encode what is observed"
+        )
+    if layer.kind == "categorical":
+        totals = h.unflatten(-1, (layer.variables, layer.classes)).sum(-1)
+        # A vector of zeros is a variable that is left out.
+        wrong = totals[~(((totals - 1).abs() < 1e-3) | (totals == 0))]
+        if len(wrong):
+            raise UsageError(f"{layer} cannot have a vector that sums to {float(wrong[0]):g}: a class is one-hot")
+
+
+WORTHWHILE = 100_000
+"""From this many logits on, products are faster; below, the calls that they take cost more than they save."""
+
+HALVINGS = 4
+"""2^4 = 16 factors, each between 1/2 and 1, are multiplied before one logarithm is taken: a logarithm costs as much as
+ten products, and no product of so many can underflow."""
+
+
+def softplus_sum(logits: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch"]:
+    """The sum of softplus over the last dimension, for many logits in about half the time of summing ``F.softplus``.
+
+    softplus(l) = max(l, 0) - log sigmoid(|l|), and the logarithms are taken of products. The result agrees with the
+    sum to the precision of the type; derivatives of any order are those of the sum.
+
+    Example:
+        >>> softplus_sum(torch.tensor([0.0, 0.0, 1000.0, -1000.0]))
+        tensor(1001.3863)
+    """
+    if logits.numel() < WORTHWHILE:
+        return F.softplus(logits).sum(-1)
+    if not (torch.is_grad_enabled() and logits.requires_grad):
+        return _SoftplusSum.forward(logits)
+    value: Tensor = _SoftplusSum.apply(logits)  # type: ignore[no-untyped-call]
+    return value
+
+
+class _SoftplusSum(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits: Tensor) -> Tensor:
+        factors = logits.abs().sigmoid_()
+        for _ in range(HALVINGS):
+            if factors.shape[-1] % 2:
+                break
+            left, right = factors.chunk(2, dim=-1)
+            factors = left * right
+        return logits.clamp_min(0).sum(-1) - factors.log_().sum(-1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (logits,) = ctx.saved_tensors
+        return gradient.unsqueeze(-1) * logits.sigmoid()

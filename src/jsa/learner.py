@@ -7,11 +7,11 @@ import warnings
 import torch
 from torch import nn
 
+from jsa.batch import Batch, Estimate
 from jsa.errors import UsageError
 from jsa.estimators.base import Estimator
 from jsa.estimators.persistent import PersistentEstimator, Stage
 from jsa.model import LatentVariableModel
-from jsa.types import Batch, Estimate
 
 
 class Learner(nn.Module):

@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from jsa.distributions import Factorised
+from jsa.batch import Batch
+from jsa.distributions import Factorized
 from jsa.latent import LatentSpace
-from jsa.types import Batch
 
 
 @runtime_checkable
@@ -58,7 +58,7 @@ class Generative(Protocol):
         """Latent states from the prior: of shape (*shape, width), or (*shape, batch, width) given a context."""
         ...
 
-    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorised:
+    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorized:
         """p(x | h), or p(x | h, context)."""
         ...
 

@@ -10,17 +10,17 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from jsa.distributions import Factorised
+from jsa.batch import completed
+from jsa.distributions import Factorized
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace
-from jsa.types import completed
 
 if TYPE_CHECKING:
     from jsa.model import Posterior
 
 
 class LayeredPosterior:
-    """q(h | x) = q(h_1 | x) q(h_2 | h_1, x) ...: each layer is factorised given the layers before it.
+    """q(h | x) = q(h_1 | x) q(h_2 | h_1, x) ...: each layer is factorized given the layers before it.
 
     The encoder's pass is made before, in ``first``; the deeper conditionals run whenever their ancestors are known.
     All draws come from ``from_uniforms``: a subclass that draws otherwise overrides that.
@@ -30,7 +30,7 @@ class LayeredPosterior:
         first: q(h_1 | x) for the rows of the batch.
         deeper: For each further layer, the function from the states before it to its distribution. The states have the
             rows last but one and any number of dimensions before them, such as samples.
-        of_states_alone: Whether these functions know nothing of x but what the states say. Then the posterior can be
+        independent_of_x: Whether these functions know nothing of x but what the states say. Then the posterior can be
             narrowed to some rows of the batch, which saves time; otherwise they are always given states of all rows.
         known: The states of the rows as far as they are known, NaN where they are not: ``batch.known``. This is then
             q of the other variables, each given what stands before it.
@@ -47,10 +47,10 @@ class LayeredPosterior:
     def __init__(
         self,
         latent: LatentSpace,
-        first: Factorised,
-        deeper: Sequence[Callable[[Tensor], Factorised]] = (),
+        first: Factorized,
+        deeper: Sequence[Callable[[Tensor], Factorized]] = (),
         *,
-        of_states_alone: bool = False,
+        independent_of_x: bool = False,
         known: Float[Tensor, "batch width"] | None = None,
     ) -> None:
         if len(deeper) + 1 != len(latent.layers):
@@ -60,19 +60,19 @@ class LayeredPosterior:
         self.latent = latent
         self.known = known
         self.deeper = tuple(deeper)
-        self.of_states_alone = of_states_alone
+        self.independent_of_x = independent_of_x
         self._free_first = self._fitting(first, 0)
         self.first = self._clamped(first, 0)
 
-    def conditional(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorised:
+    def conditional(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorized:
         """The distribution of a layer given the part of the state vector that stands before it."""
         return self.first if layer == 0 else self._clamped(self._free(layer, ancestors), layer)
 
-    def _free(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorised:
+    def _free(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorized:
         """The distribution of a layer, whatever is known of it."""
         return self._free_first if layer == 0 else self._fitting(self.deeper[layer - 1](ancestors), layer)
 
-    def _fitting(self, distribution: Factorised, layer: int) -> Factorised:
+    def _fitting(self, distribution: Factorized, layer: int) -> Factorized:
         """The distribution, refused where it is of other variables: their noise and values would broadcast."""
         expected = self.latent.layers[layer]
         if distribution.layer != expected:
@@ -82,7 +82,7 @@ class LayeredPosterior:
             )
         return distribution
 
-    def _clamped(self, distribution: Factorised, layer: int) -> Factorised:
+    def _clamped(self, distribution: Factorized, layer: int) -> Factorized:
         return distribution if self.known is None else distribution.clamped(self.known[..., self.latent.slices[layer]])
 
     def completed(self, layer: int, value: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples width"]:
@@ -144,7 +144,7 @@ class LayeredPosterior:
 
     def take(self, rows: Int64[Tensor, " taken"]) -> Self | None:
         """The posterior of these rows of the batch, without another encoder pass; none where deeper layers know x."""
-        if self.deeper and not self.of_states_alone:
+        if self.deeper and not self.independent_of_x:
             return None
         narrowed = copy(self)
         narrowed.first = narrowed._free_first = self.first.take(rows)

@@ -1,6 +1,6 @@
 """Discrete variables as functions of uniforms, and their continuous relaxations.
 
-A bit with logit l is h = [z > 0] for z = l + log u - log(1 - u); a categorical variable with normalised
+A bit with logit l is h = [z > 0] for z = l + log u - log(1 - u); a categorical variable with normalized
 log-probabilities l is the largest of z_k = l_k - log(-log u_k). The relaxed variable is sigmoid(z / tau) or
 softmax(z / tau), and tends to h with the temperature tau. All functions are pure; noise is given as uniforms, one for
 each number of the layer's vector: one a bit, one a class.
@@ -23,13 +23,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.distributions import RAREST, Bernoulli, Categorical, Factorised
+from jsa.batch import Batch
+from jsa.distributions import RAREST, Bernoulli, Categorical, Factorized
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace, Layer
 from jsa.model import LatentVariableModel
-from jsa.passes import posterior_of
+from jsa.model_calls import posterior_of
 from jsa.posteriors import LayeredPosterior
-from jsa.types import Batch
 
 Temperature = float | Tensor
 Discrete = Bernoulli | Categorical
@@ -42,12 +42,12 @@ ALTERNATIVES = "use vimco, rloo or jsa"
 class LatentConditionals(Protocol):
     """A model that tells the factors of its prior, which methods need that relax the prior or average it exactly."""
 
-    def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorised]:
+    def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorized]:
         """The distribution under p of each layer given the others: of layer i, a factor that does not depend on it."""
         ...
 
 
-def discrete(distribution: Factorised) -> Discrete:
+def discrete(distribution: Factorized) -> Discrete:
     """The distribution, refused with a sentence where it is continuous."""
     if not isinstance(distribution, Bernoulli | Categorical):
         raise UsageError(f"a {distribution.layer.kind} layer has no discrete states to relax: {ALTERNATIVES}")

@@ -17,28 +17,27 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from jsa.assembly import make_estimator, make_model
-from jsa.configuration import MachineConfig, MethodConfig, OptimiserConfig, TrainConfig
 from jsa.data import IndexedDataset, batches_in_epoch
-from jsa.data.shape import RowShape
+from jsa.data.schema import RowShape
 from jsa.data.streams import permutation
-from jsa.data.table import dataset_of
-from jsa.data.values import RULE, Values, as_values, refuse_classes_above, refuse_empty_columns
-from jsa.encoding import compact, encode, most_probable
+from jsa.data.tables.table import dataset_of
+from jsa.data.tables.values import RULE, Values, as_values, refuse_classes_above, refuse_empty_columns
 from jsa.errors import DataError, NumericalError, UsageError, check_at_least
+from jsa.evaluation.codes import compact, encode, most_probable
 from jsa.evaluation.imputation import impute
 from jsa.evaluation.likelihood import evaluating, exact_row_likelihoods, row_likelihoods
-from jsa.files import short_lived
+from jsa.io.atomic_files import short_lived
 from jsa.latent import LatentSpace
 from jsa.learner import Learner
-from jsa.models.configuration import preset
-from jsa.modes import denormals_as_before, random_numbers_of
-from jsa.run import prepare_machine
-from jsa.training.checkpoint import load_weights
-from jsa.training.folder import RunFolder
+from jsa.models.presets import preset
+from jsa.runs.build import make_estimator, make_model
+from jsa.runs.config import MachineConfig, MethodConfig, OptimizerConfig, TrainConfig
+from jsa.runs.folder import RunFolder
+from jsa.runs.run import prepare_machine
+from jsa.torch_contexts import denormals_as_before, seeded
 from jsa.training.loop import TrainingRows, train
-from jsa.training.report import watcher
-from jsa.training.watcher import Silent
+from jsa.training.progress import Silent, watcher
+from jsa.training.weights import load_weights
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
@@ -191,7 +190,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         with _mended_by_the_caller():
             check_at_least(1, n_samples=n_samples)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
-        with random_numbers_of(seed), evaluating(self.model_):
+        with seeded(seed), evaluating(self.model_):
             observed = self.model_.observation(self.model_.sample_latent((n_samples,)))
             return compact(LatentSpace.of(observed.layer), observed.sample()).numpy().astype(np.int64)
 
@@ -243,7 +242,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             epochs=_whole("epochs", self.epochs),
             batch_size=_whole("batch_size", self.batch_size),
             seed=seed,
-            optimisation=OptimiserConfig(learning_rate=self.learning_rate),
+            optimization=OptimizerConfig(learning_rate=self.learning_rate),
             machine=MachineConfig(device=self.device),
         )
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import block_tables
+from helpers import block_tables
+from helpers.own_tables import SIZES, save, spelled
 from jsa.cli import main
-from own_tables import SIZES, save, spelled
 
 
 @pytest.fixture

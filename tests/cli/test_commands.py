@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from block_tables import SIZES, blocks, strictly
-from jsa.assembly import open_run
+from helpers.block_tables import SIZES, blocks, strictly
 from jsa.cli import main
 from jsa.estimators import ESTIMATORS
+from jsa.runs.build import open_run
 
 
 def test_a_run_folder_holds_everything(run_folder: Path) -> None:
@@ -123,7 +123,7 @@ def test_every_method_trains(table: Path, tmp_path: Path, estimator: str) -> Non
         ["--model", "two-layers", "--latents", "4", "3", "--prior", "learned", "--scan", "random"],
         ["--model", "structured", "--latents", "3", "--hidden", "8"],
         ["--model", "linear", "--latents", "3", "--latent-kind", "gaussian", "--schedule", "robbins-monro"],
-        ["--model", "linear", "--latents", "3", "--estimator", "enumeration", "--optimiser", "sgd"],
+        ["--model", "linear", "--latents", "3", "--estimator", "enumeration", "--optimizer", "sgd"],
         ["--model", "linear", "--latents", "3", "--mapped-chains", "--average-decay", "0.9", "--switch-patience", "1"],
     ],
     ids=["categorical", "two-layers", "structured", "gaussian", "enumeration", "mapped"],

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from block_tables import blocks
+from helpers.block_tables import blocks
 from jsa.cli import main
 
 SIZES = ["--model", "linear", "--latents", "4", "--epochs", "80", "--learning-rate", "0.03", "--threads", "1"]

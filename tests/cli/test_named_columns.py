@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helpers.own_tables import SIZES, refused, save
 from jsa.cli import main
-from jsa.data.table import TableOptions, table_splits
+from jsa.data.tables.table import TableOptions, table_splits
 from jsa.errors import DataError
-from own_tables import SIZES, refused, save
 
 NAMES = "bread,butter,milk,soap"
 

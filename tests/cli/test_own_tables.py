@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.own_tables import COMMANDS, SIZES, refused, save, spelled
+from helpers.small_runs import patterned
 from jsa.cli import main
-from jsa.data import DynamicBinarisation, Splits, loading
-from own_tables import COMMANDS, SIZES, refused, save, spelled
-from small_runs import patterned
+from jsa.data import DynamicBinarization, Splits, loading
 
 # The table changed since the training
 
@@ -53,12 +53,12 @@ def test_a_damaged_note_about_the_data_is_one_sentence(run: Path, capsys: pytest
     assert capsys.readouterr().err.startswith("jsa: run/data.json: ")
 
 
-def test_rows_that_are_drawn_anew_are_recognised(
+def test_rows_that_are_drawn_anew_are_recognized(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def small(turned: int) -> Splits:
         gray = torch.randint(0, 256, (60, 8), generator=torch.Generator().manual_seed(3), dtype=torch.uint8)
-        train = DynamicBinarisation(gray ^ turned, seed=0)
+        train = DynamicBinarization(gray ^ turned, seed=0)
         return Splits("mnist-dynamic", train, patterned(20, 1), patterned(20, 2), 2)
 
     monkeypatch.setitem(loading.BUILDERS, "mnist-dynamic", lambda data_dir, seed: small(0))

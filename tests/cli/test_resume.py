@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import jsa.run
+import jsa.runs.run
 from jsa.cli import main
-from jsa.training.lock import locked
+from jsa.io.lock import locked
 from jsa.training.loop import train
 from jsa.training.signals import StopRequest
 from torture.kills import differences
@@ -53,7 +53,7 @@ def stop_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
         watcher.step = counted
         return train(*arguments)
 
-    monkeypatch.setattr(jsa.run, "train", stopping)
+    monkeypatch.setattr(jsa.runs.run, "train", stopping)
 
 
 def test_a_stopped_run_goes_on_to_the_same_end(whole: Path, stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +84,7 @@ def test_what_is_missing_behind_the_training_is_made(whole: Path, tmp_path: Path
     assert differences(whole, tmp_path / "run") == []
 
 
-def test_a_signal_in_the_test_is_honoured(
+def test_a_signal_in_the_test_is_honored(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(whole, tmp_path / "run")
@@ -109,8 +109,8 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(whole: P
 def test_the_two_settings_that_may_change_are_recorded(stopped: Path) -> None:
     arguments = ["--learning-rate", "0.0001", "--non-finite", "skip"]
     assert main(["train", "--resume", str(stopped), *arguments]) == 0
-    optimisation = json.loads((stopped / "config.json").read_text())["optimisation"]
-    assert (optimisation["learning_rate"], optimisation["non_finite"]) == (0.0001, "skip")
+    optimization = json.loads((stopped / "config.json").read_text())["optimization"]
+    assert (optimization["learning_rate"], optimization["non_finite"]) == (0.0001, "skip")
     lines = [json.loads(line) for line in (stopped / "metrics.jsonl").read_text().splitlines()]
     assert [line["learning_rate"] for line in lines] == [0.0003, 0.0001, 0.0001, 0.0001]
     assert ["skipped" in line for line in lines] == [False, True, True, True]

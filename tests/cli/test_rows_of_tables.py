@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helpers.own_tables import SIZES, codes, means_of, save, spelled
 from jsa.cli import main
-from own_tables import SIZES, codes, means_of, save, spelled
 
 # Codes of rows
 

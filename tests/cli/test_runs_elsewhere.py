@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jsa.assembly import open_run
+from helpers.own_tables import COMMANDS, SIZES, codes, means_of, refused, save, spelled
 from jsa.cli import main
-from jsa.data.shape import RowShape
-from own_tables import COMMANDS, SIZES, codes, means_of, refused, save, spelled
+from jsa.data.schema import RowShape
+from jsa.runs.build import open_run
 from torture.kills import differences
 
 # A run without its data

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from block_tables import SIZES, strictly
+from helpers.block_tables import SIZES, strictly
 from jsa import JSA, Batch, ChainCache
-from jsa.assembly import open_run
 from jsa.cli import main
 from jsa.errors import UsageError
 from jsa.estimators import NVIL, VIMCO, Estimator, Rebar
 from jsa.evaluation.gradient_variance import GradientReport
-from jsa.evaluation.score import LogVariance
-from jsa.tensors import load_tensors
-from jsa.training.checkpoint import save_weights
+from jsa.evaluation.results import LogVariance
+from jsa.io.tensor_files import load_tensors
+from jsa.runs.build import open_run
 from jsa.training.state import read_chains
+from jsa.training.weights import save_weights
 
 
 def test_variance_compares_methods(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,7 +182,7 @@ def test_variance_has_the_baselines_of_the_run(
     monkeypatch.setattr("jsa.evaluation.gradient_variance.gradient_report", recorded)
     assert main(["variance", str(out), "--estimators", "nvil", "rebar", "rloo", "--rows", "20"]) == 0
     tensors, _ = load_tensors(out / "state.safetensors")
-    assert measured[NVIL].centres != 0
+    assert measured[NVIL].centers != 0
     for name, tensor in measured[NVIL].state_dict().items():
         assert torch.equal(tensor, tensors[f"learner:estimator.{name}"])
     assert (

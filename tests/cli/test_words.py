@@ -14,17 +14,17 @@ import pytest
 
 from jsa.cli import main
 
-NAMES = ["smokes", "colour", "sport", "children"]
+NAMES = ["smokes", "color", "sport", "children"]
 SIZES = ["--model", "linear", "--latents", "3", "--epochs", "60", "--learning-rate", "0.03", "--threads", "1"]
 
 
 def people(rows: int, seed: int) -> list[list[str]]:
-    """Who smokes likes red and no sport; the others like any colour, and sport."""
+    """Who smokes likes red and no sport; the others like any color, and sport."""
     generator = np.random.default_rng(seed)
     smokes = generator.random(rows) < 0.4
-    colours = np.where(smokes, "red", generator.choice(["red", "green", "blue"], rows))
+    colors = np.where(smokes, "red", generator.choice(["red", "green", "blue"], rows))
     children = generator.integers(0, 4, rows)
-    columns = (np.where(smokes, "yes", "no"), colours, np.where(smokes, "no", "yes"), children.astype(str))
+    columns = (np.where(smokes, "yes", "no"), colors, np.where(smokes, "no", "yes"), children.astype(str))
     return np.stack(columns, axis=1).tolist()
 
 
@@ -101,7 +101,7 @@ def test_words_that_a_terminal_cannot_show_are_shown_for_all_that(folder: Path, 
     command = [sys.executable, "-m", "jsa", "describe", str(run), "--columns", "100"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert "colour = gr\\xfcn" in done.stdout
+    assert "color = gr\\xfcn" in done.stdout
 
 
 def test_other_words_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from jsa.data.downloads import PublishedFile, PublishedPictures
 from jsa.data.mnist import unpack_archive
-from jsa.data.published import PublishedFile, PublishedPictures
 from jsa.errors import DataError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "build_mnist.py"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jsa.data import fetch
-from jsa.data.published import PUBLIC_HOME, SALAKHUTDINOV, PublishedFile
+from jsa.data.downloads import PUBLIC_HOME, SALAKHUTDINOV, PublishedFile
 from jsa.errors import DataError, UsageError
 
 CONTENT = {f"{name}.amat": (name * 30_000).encode() for name in ("one", "two", "three")}
@@ -185,7 +185,7 @@ def test_an_interruption_leaves_nothing_behind(tmp_path, site, monkeypatch):
     def interrupt(_: Path) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jsa.data.download.sha256_of_file", interrupt)
+    monkeypatch.setattr("jsa.data.downloads.sha256_of_file", interrupt)
     with pytest.raises(KeyboardInterrupt):
         bring(tmp_path, site)
     assert names_in(tmp_path) == set()

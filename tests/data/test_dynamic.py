@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from jsa.data import DynamicBinarisation
+from jsa.data import DynamicBinarization
 from jsa.errors import UsageError
 
 GRAY = torch.randint(256, (60, 40), generator=torch.Generator().manual_seed(1)).to(torch.uint8)
@@ -13,7 +13,7 @@ EVERY_ROW = torch.arange(60)
 
 
 def rows_at(epoch: int, *, seed: int = 1, through: tuple[int, ...] = ()) -> torch.Tensor:
-    data = DynamicBinarisation(GRAY, seed=seed)
+    data = DynamicBinarization(GRAY, seed=seed)
     for earlier in through:
         data.start_epoch(earlier)
     data.start_epoch(epoch)
@@ -31,11 +31,11 @@ def test_epochs_and_seeds_differ():
 
 
 def test_rows_are_those_of_epoch_0_at_first():
-    assert torch.equal(DynamicBinarisation(GRAY, seed=1).batch(EVERY_ROW).x, rows_at(0))
+    assert torch.equal(DynamicBinarization(GRAY, seed=1).batch(EVERY_ROW).x, rows_at(0))
 
 
 def test_rows_stay_within_an_epoch():
-    data = DynamicBinarisation(GRAY, seed=1)
+    data = DynamicBinarization(GRAY, seed=1)
     data.start_epoch(3)
     first = data.batch(EVERY_ROW).x
     data.start_epoch(3)
@@ -43,7 +43,7 @@ def test_rows_stay_within_an_epoch():
 
 
 def test_the_mean_over_epochs_is_the_intensity():
-    data = DynamicBinarisation(GRAY, seed=4)
+    data = DynamicBinarization(GRAY, seed=4)
     total = torch.zeros(60, 40)
     for epoch in range(400):
         data.start_epoch(epoch)
@@ -55,7 +55,7 @@ def test_the_mean_over_epochs_is_the_intensity():
 
 def test_the_interface_is_that_of_any_dataset():
     labels = torch.arange(60, dtype=torch.uint8)
-    data = DynamicBinarisation(GRAY, seed=1, labels=labels)
+    data = DynamicBinarization(GRAY, seed=1, labels=labels)
     assert (len(data), data.classes, data.rows_change) == (60, 2, True)
     assert (data.observed_columns, data.observed_width, data.context_columns, data.context_width) == (40, 40, 0, 0)
     assert data.batch(torch.tensor([5, 3])).index.tolist() == [5, 3]
@@ -63,7 +63,7 @@ def test_the_interface_is_that_of_any_dataset():
 
 
 def test_the_context_is_drawn_with_its_row():
-    data = DynamicBinarisation(GRAY, seed=1).split_context(15)
+    data = DynamicBinarization(GRAY, seed=1).split_context(15)
     data.start_epoch(6)
     batch = data.batch(EVERY_ROW)
     assert (data.observed_columns, data.context_columns, data.context_width) == (25, 15, 15)
@@ -74,4 +74,4 @@ def test_the_context_is_drawn_with_its_row():
 
 def test_gray_must_be_bytes():
     with pytest.raises(UsageError, match="gray must be a uint8 tensor"):
-        DynamicBinarisation(GRAY.float(), seed=1)
+        DynamicBinarization(GRAY.float(), seed=1)

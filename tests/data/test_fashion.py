@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from jsa.data import load
-from jsa.data.fashion import DEBIAN_FOLDER, fashion_mnist
-from jsa.data.published import PublishedFile, PublishedPictures
+from jsa.data.downloads import PublishedFile, PublishedPictures
+from jsa.data.mnist import DEBIAN_FOLDER, fashion_mnist
 from jsa.errors import DataError
 
 GENERATOR = np.random.default_rng(0)

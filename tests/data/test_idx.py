@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jsa.data.downloads import PublishedFile
 from jsa.data.idx import parse_idx, read_idx_copy
-from jsa.data.published import PublishedFile
 from jsa.errors import DataError
 
 PICTURES = bytes([0, 0, 8, 3]) + np.array([2, 1, 3], dtype=">u4").tobytes() + bytes(range(6))

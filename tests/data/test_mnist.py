@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from jsa.data import load
+from jsa.data.downloads import PublishedFile, PublishedPictures
 from jsa.data.mnist import mnist_pictures, unpack_archive
-from jsa.data.published import PublishedFile, PublishedPictures
 from jsa.errors import DataError
 
 TRAIN_IMAGES = "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"

@@ -1,4 +1,4 @@
-"""The static binarisation of Salakhutdinov and Murray: the real one where it is, made-up ones everywhere."""
+"""The static binarization of Salakhutdinov and Murray: the real one where it is, made-up ones everywhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from jsa.data import Splits, load
-from jsa.data.published import SALAKHUTDINOV, PublishedAmat, PublishedFile
+from jsa.data.downloads import SALAKHUTDINOV, PublishedAmat, PublishedFile
 from jsa.data.salakhutdinov import PACKED_NAME, amat_sha256, amat_text, mnist_salakhutdinov
 from jsa.errors import DataError
 

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from antithetic_noise import PAIRS, with_noise
-from conformance.antithetic import FlatARM, SharedARM, WithoutTheProbability
-from exact_expectations import largest_difference
+from helpers.antithetic_noise import PAIRS, with_noise
+from helpers.conformance.antithetic import FlatARM, SharedARM, WithoutTheProbability
+from helpers.exact_expectations import largest_difference
+from helpers.small_models import STYLE, Example, Gradients, conditional, gradients, one_layer, randomize
+from helpers.targets import elbo_gradients
 from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer, LayeredPosterior
 from jsa.distributions import Bernoulli
 from jsa.estimators.antithetic import AntitheticPairs, Coupling
-from small_models import STYLE, Example, Gradients, conditional, gradients, one_layer, randomise
-from targets import elbo_gradients
 
 
 def layers_of_bits(*sizes: int, seed: int = 7) -> Example:
@@ -24,7 +24,7 @@ def layers_of_bits(*sizes: int, seed: int = 7) -> Example:
     latent = LatentSpace(tuple(Layer("bernoulli", size) for size in sizes))
     network = BeliefNetwork(Layer("bernoulli", 4), latent, (3,), prior="learned", style=STYLE)
     x = torch.tensor([[0, 1, 1, 0]], dtype=torch.float64)
-    return Example(randomise(network, seed), Batch(x, torch.arange(1)))
+    return Example(randomize(network, seed), Batch(x, torch.arange(1)))
 
 
 def two_small_layers() -> Example:

@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from antithetic_noise import recorded_noise, two_categorical_layers, with_noise
-from exact_expectations import largest_difference
+from helpers.antithetic_noise import recorded_noise, two_categorical_layers, with_noise
+from helpers.exact_expectations import largest_difference
+from helpers.small_models import EXAMPLES, Example, categorical, conditional, gradients, one_layer, repeated, two_layers
 from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer
 from jsa.estimators.antithetic import Antithetic, inside
 from jsa.estimators.arm import ARM
 from jsa.estimators.arms import ARMS
 from jsa.estimators.arsm import ARSM
 from jsa.estimators.disarm import DisARM
-from small_models import EXAMPLES, Example, categorical, conditional, gradients, one_layer, repeated, two_layers
 
 SUPPORTED: list[tuple[Callable[[], Antithetic], Callable[[], Example]]] = [
     *(

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from antithetic_noise import PAIRS
+from helpers.antithetic_noise import PAIRS
+from helpers.small_models import Example, categorical, one_layer, torch_posterior
 from jsa import Batch, BeliefNetwork, LatentSpace, Layer
 from jsa.errors import NumericalError, UsageError
 from jsa.estimators.antithetic import Antithetic, AntitheticPairs
@@ -16,7 +17,6 @@ from jsa.estimators.arm import ARM
 from jsa.estimators.arms import ARMS
 from jsa.estimators.arsm import ARSM
 from jsa.estimators.disarm import DisARM
-from small_models import Example, categorical, one_layer, torch_posterior
 
 
 def gaussian() -> Example:

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from antithetic_noise import recorded_noise, with_noise
-from exact_expectations import largest_difference
+from helpers.antithetic_noise import recorded_noise, with_noise
+from helpers.exact_expectations import largest_difference
+from helpers.significance import assert_frequencies, assert_mean
+from helpers.small_models import Example, gradients, one_layer, two_layers
 from jsa import LatentSpace, Layer
 from jsa.distributions import Bernoulli
 from jsa.estimators.arms import ARMS, inverse_of_one_less_correlation
 from jsa.estimators.disarm import DisARM
-from significance import assert_frequencies, assert_mean
-from small_models import Example, gradients, one_layer, two_layers
 
 
 @pytest.mark.parametrize("particles", [2, 3, 4, 8])

@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from antithetic_noise import two_categorical_layers
-from conformance.antithetic import OthersDescendants, WrongNoise
-from gradient_checks import assert_biased, assert_unbiased, gradient_draws, largest_score, relative_error
+from helpers.antithetic_noise import two_categorical_layers
+from helpers.conformance.antithetic import OthersDescendants, WrongNoise
+from helpers.gradient_checks import assert_biased, assert_unbiased, gradient_draws, largest_score, relative_error
+from helpers.significance import assert_frequencies
+from helpers.small_models import categorical, enumerated, repeated
+from helpers.targets import elbo_gradients
 from jsa import LatentSpace, Layer
 from jsa.distributions import Bernoulli, Categorical
 from jsa.estimators.antithetic import Coupling
 from jsa.estimators.arm import ARM
 from jsa.estimators.arsm import ARSM
-from significance import assert_frequencies
-from small_models import categorical, enumerated, repeated
-from targets import elbo_gradients
 
 
 def test_arsm_of_two_classes_is_arm() -> None:

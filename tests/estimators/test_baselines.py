@@ -1,14 +1,14 @@
-"""Baselines that learn: they change the noise and never the mean, and no draw centres itself."""
+"""Baselines that learn: they change the noise and never the mean, and no draw centers itself."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
+from helpers.small_models import one_layer, repeated
 from jsa.errors import UsageError
 from jsa.estimators import NVIL, Reinforce
 from jsa.evaluation.gradient_variance import gradient_report
-from small_models import one_layer, repeated
 
 
 def test_the_running_baseline_follows_the_signal_of_earlier_steps() -> None:
@@ -25,11 +25,11 @@ def test_the_running_baseline_follows_the_signal_of_earlier_steps() -> None:
 def test_a_baseline_makes_reinforce_quieter() -> None:
     example = one_layer()
     batch = example.batch.take(torch.tensor([0]))
-    plain, centred = Reinforce(), Reinforce(baseline="running").double()
+    plain, centered = Reinforce(), Reinforce(baseline="running").double()
     for _ in range(50):
-        centred(example.model, batch)
+        centered(example.model, batch)
     noise = [
-        gradient_report(example.model, one, batch, draws=300).total["phi"].log_variance for one in (plain, centred)
+        gradient_report(example.model, one, batch, draws=300).total["phi"].log_variance for one in (plain, centered)
     ]
     assert noise[1] < noise[0] - 0.3
 
@@ -37,24 +37,24 @@ def test_a_baseline_makes_reinforce_quieter() -> None:
 def test_the_networks_of_nvil_learn_to_predict_the_signal() -> None:
     example = one_layer()
     batch = repeated(example.batch, 50)
-    estimator = NVIL(example.model.latent, inputs=4, particles=1, hidden=8, normalise=False).double()
-    optimiser = torch.optim.Adam(estimator.parameters(), lr=0.05)
+    estimator = NVIL(example.model.latent, inputs=4, particles=1, hidden=8, normalize=False).double()
+    optimizer = torch.optim.Adam(estimator.parameters(), lr=0.05)
     noise = []
     for _ in range(2):
         noise.append(gradient_report(example.model, estimator, example.batch, draws=300).total["phi"].log_variance)
         for _ in range(200):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             estimator(example.model, batch).loss.backward()
-            optimiser.step()
+            optimizer.step()
     assert noise[1] < noise[0] - 0.3
 
 
 def test_dividing_by_the_deviation_scales_the_gradient_down() -> None:
     example = one_layer()
     losses = []
-    for normalise in (False, True):
+    for normalize in (False, True):
         torch.manual_seed(0)
-        estimator = NVIL(example.model.latent, inputs=4, normalise=normalise).double()
+        estimator = NVIL(example.model.latent, inputs=4, normalize=normalize).double()
         estimator.variances.fill_(4.0)
         torch.manual_seed(1)
         losses.append(estimator(example.model, example.batch).loss)

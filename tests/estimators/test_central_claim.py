@@ -14,6 +14,7 @@ import jaxtyping
 import pytest
 import torch
 
+from helpers.small_models import enumerated
 from jsa import (
     JSA,
     Batch,
@@ -25,7 +26,6 @@ from jsa import (
     LayeredPosterior,
     Stage,
 )
-from small_models import enumerated
 
 ROWS = 400
 BITS = 4
@@ -60,7 +60,7 @@ def initial_model(kind: str, seed: int) -> BeliefNetwork:
     It leans a little to the truth: from elsewhere there are several maxima, and which of them is reached would be
     chance, for the exact gradient as well.
     """
-    make = {"blind": BlindNetwork, "amortised": BeliefNetwork}[kind]
+    make = {"blind": BlindNetwork, "amortized": BeliefNetwork}[kind]
     model = make(Layer("bernoulli", BITS * COPIES), LatentSpace.of(Layer("bernoulli", BITS))).double()
     generator = torch.Generator().manual_seed(seed)
     decoder = model.generative[0].network.layers[0]
@@ -85,15 +85,15 @@ def maximum_likelihood(initial: BeliefNetwork, batch: Batch) -> float:
         with torch.no_grad():
             for parameter, direction in zip(parameters, ascent, strict=True):
                 parameter += 2 * direction
-    optimiser = torch.optim.LBFGS(parameters, max_iter=300, tolerance_grad=1e-8, line_search_fn="strong_wolfe")
+    optimizer = torch.optim.LBFGS(parameters, max_iter=300, tolerance_grad=1e-8, line_search_fn="strong_wolfe")
 
     def loss() -> torch.Tensor:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value = -log_likelihood(model, batch)
         value.backward()
         return value
 
-    optimiser.step(loss)
+    optimizer.step(loss)
     return log_likelihood(model, batch).item()
 
 
@@ -138,19 +138,19 @@ def reached() -> dict[str, dict[str, float]]:
     # Thousands of steps of what other tests check: here the shape checks would cost more than the steps.
     jaxtyping.config.update("jaxtyping_disable", True)
     try:
-        table = {kind: figures(kind) for kind in ("blind", "amortised")}
+        table = {kind: figures(kind) for kind in ("blind", "amortized")}
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
     sys.stdout.write("\n" + as_text(table))
     return table
 
 
-@pytest.mark.parametrize("kind", ["blind", "amortised"])
+@pytest.mark.parametrize("kind", ["blind", "amortized"])
 def test_persistent_chains_reach_the_maximum(reached: dict[str, dict[str, float]], kind: str) -> None:
     assert abs(reached[kind]["exact maximum"] - reached[kind]["stage II"]) < 0.02
 
 
-@pytest.mark.parametrize("kind", ["blind", "amortised"])
+@pytest.mark.parametrize("kind", ["blind", "amortized"])
 def test_they_do_so_with_proposals_that_never_learn(reached: dict[str, dict[str, float]], kind: str) -> None:
     """Classic stochastic-approximation EM with a Markov chain: slower, but it gets there."""
     assert abs(reached[kind]["exact maximum"] - reached[kind]["stage II, phi frozen"]) < 0.02

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.cases import Case
-from conformance.comparison import CASES, compare
-from exact_expectations import RowsTouchError
+from helpers.conformance.cases import Case
+from helpers.conformance.comparison import CASES, compare
+from helpers.exact_expectations import RowsTouchError
+from helpers.small_models import EXAMPLES
 from jsa import Batch, Estimate, Estimator, LatentVariableModel
-from jsa.estimators.score import score_samples
-from small_models import EXAMPLES
+from jsa.estimators.base import score_samples
 
 PROOFS = [pytest.param(case, name, id=f"{case.name}, {name}") for case in CASES for name in case.examples]
 TWINS = [
@@ -47,7 +47,7 @@ def test_every_unbiased_method_has_a_twin() -> None:
 
 
 class OtherRows(Estimator):
-    """REINFORCE centred by the other rows of the batch or, wrongly, by this one too."""
+    """REINFORCE centered by the other rows of the batch or, wrongly, by this one too."""
 
     def __init__(self, wrong: bool = False) -> None:
         super().__init__()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from helpers.small_models import Example, enumerated, exact_gradients, gradients
 from jsa import Enumeration
-from small_models import Example, enumerated, exact_gradients, gradients
 
 
 def test_gradient_is_that_of_the_enumerated_objective(example: Example) -> None:

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from jsa import Batch, BeliefNetwork, Estimator, Factorised, LatentVariableModel, LayeredPosterior
+from helpers.small_models import EXAMPLES, Example, enumerated
+from jsa import Batch, BeliefNetwork, Estimator, Factorized, LatentVariableModel, LayeredPosterior
 from jsa.errors import UsageError
 from jsa.estimators import ESTIMATORS
-from jsa.estimators.build import build_estimator
-from small_models import EXAMPLES, Example, enumerated
+from jsa.estimators.registry import build_estimator
 
 CLASSES_ONLY = ("arsm",)
 
@@ -108,7 +108,7 @@ class OfPictures(LatentVariableModel):
     def posterior(self, batch: Batch) -> LayeredPosterior:
         return self.network.posterior(replace(batch, x=batch.x.flatten(1)))
 
-    def latent_conditionals(self, batch: Batch, h: Tensor) -> list[Factorised]:
+    def latent_conditionals(self, batch: Batch, h: Tensor) -> list[Factorized]:
         return self.network.latent_conditionals(batch, h)
 
 
@@ -149,7 +149,7 @@ def test_no_particle_is_refused(name: str) -> None:
 def test_it_says_what_it_is(name: str) -> None:
     kind = ESTIMATORS[name]
     about = kind.description
-    assert all((about.optimises, about.unbiased, about.latents, about.decoder_evaluations, about.reference))
+    assert all((about.optimizes, about.unbiased, about.latents, about.decoder_evaluations, about.reference))
     assert kind.__doc__ is not None
     assert "References:" in kind.__doc__ or about.reference == "this library"
 

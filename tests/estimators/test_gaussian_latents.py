@@ -7,9 +7,9 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from helpers.significance import assert_mean, threshold
+from helpers.small_models import RowsInMemory, repeated
 from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Stage, likelihood
-from significance import assert_mean, threshold
-from small_models import RowsInMemory, repeated
 
 LOADINGS = torch.tensor([[1.0, 0.5], [-0.7, 0.8], [0.3, -0.6]], dtype=torch.float64)
 OFFSET = torch.tensor([0.2, -0.1, 0.4], dtype=torch.float64)
@@ -34,7 +34,7 @@ def marginal() -> stats.rv_continuous:
 
 @pytest.fixture
 def model() -> BeliefNetwork:
-    """h ~ N(0, I), x | h ~ N(W h + b, D), and a factorised q that is off in mean and wider than the posterior."""
+    """h ~ N(0, I), x | h ~ N(W h + b, D), and a factorized q that is off in mean and wider than the posterior."""
     network = BeliefNetwork(Layer("gaussian", 3), LatentSpace.of(Layer("gaussian", 2))).double()
     decoder = network.generative[0].network.layers[0]
     encoder = network.inference[0].network.layers[0]
@@ -57,19 +57,19 @@ def test_chains_come_to_the_exact_posterior(model: BeliefNetwork) -> None:
     accepted = [float(estimator(model, batch).diagnostics["acceptance"]) for _ in range(10)]
     assert 0.2 < accepted[-1] < 0.9  # the proposals are neither perfect nor hopeless
     states, _ = estimator.cache.read(batch.index, torch.float64)
-    centred = states.unflatten(0, (chains, -1)) - posterior_mean(X)
-    assert_mean(centred, 0.0)
-    products = centred.unsqueeze(-1) * centred.unsqueeze(-2)
+    centered = states.unflatten(0, (chains, -1)) - posterior_mean(X)
+    assert_mean(centered, 0.0)
+    products = centered.unsqueeze(-1) * centered.unsqueeze(-2)
     assert_mean(products, posterior_covariance())
-    # The correlation, which no single factorised draw has, must be there.
+    # The correlation, which no single factorized draw has, must be there.
     assert posterior_covariance()[0, 1].abs() > 20 * products[:, 0, 0, 1].std() / chains**0.5
 
 
 def test_the_moments_of_the_proposals_are_refused(model: BeliefNetwork) -> None:
     """The power of the test above: draws from q fail it."""
-    centred = model.posterior(Batch(X, torch.arange(len(X)))).sample((20_000,)) - posterior_mean(X)
+    centered = model.posterior(Batch(X, torch.arange(len(X)))).sample((20_000,)) - posterior_mean(X)
     with pytest.raises(AssertionError, match="standard errors off"):
-        assert_mean(centred, 0.0)
+        assert_mean(centered, 0.0)
 
 
 def test_importance_samples_give_the_exact_likelihood(model: BeliefNetwork) -> None:

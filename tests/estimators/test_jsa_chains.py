@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-import jsa.weights
+import jsa.importance
+from helpers.path_laws import transition_matrix
+from helpers.significance import FAILURE_RATE, assert_frequencies, frequency_p_value
+from helpers.small_models import Enumerated, Example, enumerated, repeated, state_numbers
 from jsa import JSA, Batch, Stage
-from jsa.experiments.published import stale_weight_path
-from path_laws import transition_matrix
-from significance import FAILURE_RATE, assert_frequencies, frequency_p_value
-from small_models import Enumerated, Example, enumerated, repeated, state_numbers
+from jsa.experiments.worker import stale_weight_path
 
 COPIES = 4_000
 PARTICLES = 4
@@ -54,7 +54,7 @@ def test_stale_weights_lead_elsewhere(example: Example, monkeypatch: pytest.Monk
     exact = enumerated(example.model, example.batch)
     batch = repeated(example.batch, COPIES)
     visits = visits_needed(exact)
-    monkeypatch.setattr(jsa.weights, "independence_path", stale_weight_path)
+    monkeypatch.setattr(jsa.importance, "independence_path", stale_weight_path)
     numbers = states_after_visits(example, batch, visits)
     values = [frequency_p_value(numbers[:, row], exact.posterior[:, row]) for row in range(len(example.batch))]
     assert min(values) < FAILURE_RATE

@@ -6,21 +6,21 @@ import pytest
 import torch
 from torch import Tensor
 
-import jsa.weights
-from gradient_checks import assert_biased, assert_unbiased, gradient_draws, largest_score, limit
-from jsa import JSA, Stage
-from jsa.estimators.weighted import weighted_loss
-from jsa.experiments.published import stale_weight_path
-from jsa.passes import evaluate
-from jsa.weights import independence_path
-from path_laws import (
+import jsa.importance
+from helpers.gradient_checks import assert_biased, assert_unbiased, gradient_draws, largest_score, limit
+from helpers.path_laws import (
     Rule,
     Weighing,
     expected_occupancy,
     share_of_moves,
     share_without_repeats,
 )
-from small_models import Enumerated, Example, Gradients, enumerated, exact_gradients, gradients, repeated
+from helpers.small_models import Enumerated, Example, Gradients, enumerated, exact_gradients, gradients, repeated
+from jsa import JSA, Stage
+from jsa.estimators.weighted import weighted_loss
+from jsa.experiments.worker import stale_weight_path
+from jsa.importance import independence_path
+from jsa.model_calls import evaluate
 
 COPIES = 2_000
 REPETITIONS = 40
@@ -99,7 +99,7 @@ def test_stage_one_is_biased_by_what_it_should_be(example: Example) -> None:
 
 
 def test_stale_weights_are_seen(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsa.weights, "independence_path", stale_weight_path)
+    monkeypatch.setattr(jsa.importance, "independence_path", stale_weight_path)
     batch = repeated(example.batch, COPIES)
     estimator = JSA(example.model.latent, len(batch), particles=3, stage=Stage.PERSISTENT)
     exact = enumerated_without_gradient(example)

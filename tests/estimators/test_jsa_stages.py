@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers.scripted import script
+from helpers.significance import assert_frequencies
+from helpers.small_models import Example, enumerated, one_layer, repeated, state_numbers, two_layers
 from jsa import JSA, Batch, PersistentEstimator, Stage
 from jsa.errors import UsageError
 from jsa.estimators import ESTIMATORS
+from jsa.importance import effective_sample_size, log_mean_weight
 from jsa.learner import Learner
-from jsa.weights import effective_sample_size, log_mean_weight
-from scripted import script
-from significance import assert_frequencies
-from small_models import Example, enumerated, one_layer, repeated, state_numbers, two_layers
 
 
 def cached(estimator: PersistentEstimator, rows: Tensor) -> Tensor:

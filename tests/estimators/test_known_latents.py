@@ -8,9 +8,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from conformance.cases import Case
-from conformance.comparison import CASES, compare
-from conformance.relaxed import randomised_networks
+from helpers.conformance.cases import Case
+from helpers.conformance.comparison import CASES, compare
+from helpers.conformance.relaxed import randomised_networks
+from helpers.known_rows import KNOWN, X, with_known
+from helpers.small_models import (
+    EXAMPLES,
+    Example,
+    by_row,
+    enumerated,
+    exact_gradients,
+    gradients,
+    gradients_of,
+    repeated,
+)
 from jsa import (
     JSA,
     Batch,
@@ -29,17 +40,6 @@ from jsa import (
 )
 from jsa.errors import UsageError
 from jsa.estimators import NVIL, Concrete, Estimator, GumbelSoftmax, Rebar, Relax, ReweightedWakeSleep, StraightThrough
-from known_rows import KNOWN, X, with_known
-from small_models import (
-    EXAMPLES,
-    Example,
-    by_row,
-    enumerated,
-    exact_gradients,
-    gradients,
-    gradients_of,
-    repeated,
-)
 
 
 @pytest.fixture(params=KNOWN)

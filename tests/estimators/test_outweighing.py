@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from gradient_checks import place_chains
+from helpers.gradient_checks import place_chains
+from helpers.small_models import Example, enumerated, repeated
 from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Stage
-from jsa.weights import outweighing_share
-from small_models import Example, enumerated, repeated
+from jsa.importance import cached_state_win_rate
 
 LOG_WEIGHTS = st.lists(st.floats(-30, 30), min_size=2, max_size=6)
 
@@ -44,7 +44,7 @@ def test_it_is_what_enumeration_says(example: Example) -> None:
     torch.manual_seed(1)
     with torch.no_grad():
         place_chains(estimator, exact, len(batch))
-        found = float(estimator(example.model, batch).diagnostics["outweighing_share"])
+        found = float(estimator(example.model, batch).diagnostics["cached_state_win_rate"])
     # Six standard errors of a share of 60,000.
     assert found == pytest.approx(expected, abs=6 * 0.5 / 60_000**0.5)
     assert expected > 0.5
@@ -56,7 +56,7 @@ def share_with(numbers: str) -> float:
     data = nn.functional.one_hot(torch.randint(4, (200, 6))).flatten(1).float()
     model = BeliefNetwork(Layer("bernoulli", 24), LatentSpace.of(Layer("bernoulli", 12)))
     estimator = JSA(model.latent, rows=200)
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     shares = []
     for epoch in range(60):
         estimator.stage = Stage.FRESH if epoch < 40 else Stage.PERSISTENT
@@ -65,11 +65,11 @@ def share_with(numbers: str) -> float:
             rows = order[place]
             index = rows if numbers == "of the data" else place
             estimate = estimator(model, Batch(data[rows], index))
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             estimate.loss.backward()
-            optimiser.step()
+            optimizer.step()
             if epoch >= 50:
-                shares.append(float(estimate.diagnostics["outweighing_share"]))
+                shares.append(float(estimate.diagnostics["cached_state_win_rate"]))
     return sum(shares) / len(shares)
 
 
@@ -79,4 +79,4 @@ def test_it_tells_chains_that_are_given_to_other_rows() -> None:
 
 
 def test_states_without_any_weight_count_half() -> None:
-    assert outweighing_share(torch.full((3, 2), -torch.inf)) == 0.5
+    assert cached_state_win_rate(torch.full((3, 2), -torch.inf)) == 0.5

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from helpers.small_models import TorchPosteriorModel, gradients, one_layer
 from jsa import Batch, BeliefNetwork, Posterior
-from jsa.estimators.build import build_estimator
-from small_models import TorchPosteriorModel, gradients, one_layer
+from jsa.estimators.registry import build_estimator
 
 
 class StraightThroughPosterior:

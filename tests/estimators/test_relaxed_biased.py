@@ -10,18 +10,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from conformance.relaxed import RELAXABLE
-from gradient_checks import assert_biased, assert_unbiased
+from helpers.conformance.relaxed import RELAXABLE
+from helpers.gradient_checks import assert_biased, assert_unbiased
+from helpers.relaxed_examples import draws_of, small
+from helpers.significance import assert_mean
+from helpers.small_models import EXAMPLES, STYLE, Example, Gradients, bits, enumerated, gradients, randomize, repeated
+from helpers.targets import elbo, elbo_gradients
 from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer
 from jsa.estimators import Estimator
 from jsa.estimators.concrete import Concrete
 from jsa.estimators.gumbel_softmax import GumbelSoftmax
 from jsa.estimators.straight_through import StraightThrough
 from jsa.relaxation import LatentConditionals, relaxed_log_density
-from relaxed_examples import draws_of, small
-from significance import assert_mean
-from small_models import EXAMPLES, STYLE, Example, Gradients, bits, enumerated, gradients, randomise, repeated
-from targets import elbo, elbo_gradients
 
 
 def part(values: Gradients, of_inference: bool) -> Gradients:
@@ -132,11 +132,11 @@ def one_bit() -> Example:
     """A single bit, whose relaxed bound is an integral over a line."""
     latent = LatentSpace.of(Layer("bernoulli", 1))
     network = BeliefNetwork(Layer("bernoulli", 3), latent, (4,), prior="learned", style=STYLE)
-    return Example(randomise(network, 7), bits(rows=3, width=3))
+    return Example(randomize(network, 7), bits(rows=3, width=3))
 
 
 def relaxed_bound(model: BeliefNetwork, batch: Batch, temperature: float, prior_temperature: float) -> Tensor:
-    """The ELBO of the relaxed model by quadrature: no draw, no reparameterisation."""
+    """The ELBO of the relaxed model by quadrature: no draw, no reparameterization."""
     s = torch.linspace(-120, 120, 24_001, dtype=torch.float64).reshape(-1, 1, 1)
     q, p = model.posterior(batch).first, model.prior
     log_q = relaxed_log_density(q, s, temperature)

@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from exact_expectations import FixedDraws, expected_gradients, largest_difference
-from gradient_checks import assert_unbiased, relative_error
+from helpers.exact_expectations import FixedDraws, expected_gradients, largest_difference
+from helpers.gradient_checks import assert_unbiased, relative_error
+from helpers.relaxed_examples import NAMES, draws_of, made, mixed_layers, small
+from helpers.small_models import EXAMPLES, Example, gradients, repeated
+from helpers.targets import elbo_gradients
 from jsa import Batch, BeliefNetwork
 from jsa.estimators import Estimator
 from jsa.estimators.muprop import MuProp
 from jsa.estimators.rebar import Rebar
 from jsa.estimators.relax import Relax
-from relaxed_examples import NAMES, draws_of, made, mixed_layers, small
-from small_models import EXAMPLES, Example, gradients, repeated
-from targets import elbo_gradients
 
 UNBIASED = pytest.mark.parametrize("kind", [Rebar, Relax, MuProp])
 CONTROLLED = pytest.mark.parametrize("kind", [Rebar, Relax])
@@ -182,12 +182,12 @@ def test_learned_control_variates_lower_the_variance() -> None:
     large = Example(example.model, batch)
     for kind in (Rebar, Relax):
         estimator = made(kind, example, temperature=3.0, scale=0.2)
-        optimiser = torch.optim.Adam(estimator.parameters(), lr=0.05)
+        optimizer = torch.optim.Adam(estimator.parameters(), lr=0.05)
         before = float(squared_norm(estimator, large, seed=5))
         for _ in range(100):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             estimator(example.model, batch).loss.backward(inputs=list(estimator.parameters()))
-            optimiser.step()
+            optimizer.step()
         after = float(squared_norm(estimator, large, seed=5))
         sys.stdout.write(f"\n{kind.__name__} squared norm {before:.2f} before, {after:.2f} after learning\n")
         assert after < 0.7 * before

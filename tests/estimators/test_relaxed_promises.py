@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from conformance.relaxed import RELAXABLE
+from helpers.conformance.relaxed import RELAXABLE
+from helpers.relaxed_examples import BIASED, made, small
+from helpers.small_models import Example, gradients
 from jsa import Batch
 from jsa.estimators import Estimator
 from jsa.estimators.concrete import Concrete
@@ -15,8 +17,6 @@ from jsa.estimators.muprop import MuProp
 from jsa.estimators.rebar import Rebar
 from jsa.estimators.relax import Relax
 from jsa.estimators.straight_through import StraightThrough
-from relaxed_examples import BIASED, made, small
-from small_models import Example, gradients
 
 ANY_KIND = pytest.mark.parametrize("kind", [Concrete, GumbelSoftmax, StraightThrough, Rebar, Relax, MuProp])
 

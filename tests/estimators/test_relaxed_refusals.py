@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from helpers.relaxed_examples import BIASED, made
+from helpers.small_models import EXAMPLES, Example
 from jsa import Batch, BeliefNetwork, LatentSpace, Layer
 from jsa.errors import UsageError
 from jsa.estimators import Estimator
@@ -14,8 +16,6 @@ from jsa.estimators.concrete import Concrete
 from jsa.estimators.muprop import MuProp
 from jsa.estimators.rebar import Rebar
 from jsa.estimators.relax import Relax
-from relaxed_examples import BIASED, made
-from small_models import EXAMPLES, Example
 
 
 def refuses_what_it_cannot_take(estimator: Estimator) -> None:

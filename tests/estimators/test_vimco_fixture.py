@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from exact_expectations import FixedDraws
+from helpers.exact_expectations import FixedDraws
 from jsa import Batch, Bernoulli, LatentSpace, LatentVariableModel, Layer, LayeredPosterior
 from jsa.estimators import VIMCO, LeaveOneOut
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gradient_checks import assert_unbiased, gradient_draws, largest_score, limit
+from helpers.gradient_checks import assert_unbiased, gradient_draws, largest_score, limit
+from helpers.small_models import Example, enumerated, exact_gradients, gradients, one_layer, repeated, torch_posterior
+from helpers.targets import marginal_and_bound_gradients
 from jsa import Batch, BeliefNetwork
 from jsa.errors import UsageError
 from jsa.estimators import ReweightedWakeSleep
-from small_models import Example, enumerated, exact_gradients, gradients, one_layer, repeated, torch_posterior
-from targets import marginal_and_bound_gradients
 
 
 def bias(example: Example, particles: int) -> float:

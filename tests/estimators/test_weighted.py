@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers.small_models import Example, gradients, one_layer, torch_posterior
 from jsa import JSA, Batch, BeliefNetwork
 from jsa.estimators.weighted import weighted_loss
-from jsa.passes import EvaluatedStates, evaluate
-from small_models import Example, gradients, one_layer, torch_posterior
+from jsa.model_calls import EvaluatedStates, evaluate
 
 CANDIDATES = 6
 

@@ -9,6 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers.known_rows import KNOWN, with_known
+from helpers.missing_rows import with_gaps
+from helpers.significance import assert_frequencies, assert_mean
+from helpers.small_models import EXAMPLES, Example, RowsInMemory, enumerated, repeated, state_numbers
 from jsa import (
     Batch,
     BeliefNetwork,
@@ -23,11 +27,7 @@ from jsa.errors import NumericalError, UsageError
 from jsa.evaluation import annealing
 from jsa.evaluation.annealing import Chains, annealed_weights, inverse_temperatures, moved, with_one_changed
 from jsa.model import LatentVariableModel, Posterior
-from jsa.passes import draw, evaluate
-from known_rows import KNOWN, with_known
-from missing_rows import with_gaps
-from significance import assert_frequencies, assert_mean
-from small_models import EXAMPLES, Example, RowsInMemory, enumerated, repeated, state_numbers
+from jsa.model_calls import draw, evaluate
 
 SPACES = [
     LatentSpace.of(Layer("bernoulli", 3)),
@@ -55,10 +55,10 @@ def test_one_variable_takes_any_other_value(latent: LatentSpace) -> None:
         found = with_one_changed(latent, h, torch.tensor(variable), torch.tensor(values, dtype=torch.float64))
         assert latent.contains(found)
         numbers = (found.unsqueeze(1) == states).all(-1).long().argmax(-1)
-        # Every neighbour once, and never the state itself: so the proposal is as probable the other way round.
-        neighbours = [other for other, one in enumerate(states) if distance(latent, one, state) == 1]
-        assert sorted(numbers.tolist()) == neighbours
-        assert number not in neighbours
+        # Every neighbor once, and never the state itself: so the proposal is as probable the other way round.
+        neighbors = [other for other, one in enumerate(states) if distance(latent, one, state) == 1]
+        assert sorted(numbers.tolist()) == neighbors
+        assert number not in neighbors
 
 
 def distance(latent: LatentSpace, one: Tensor, other: Tensor) -> int:

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from helpers.significance import assert_mean
+from helpers.small_models import Example, RowsInMemory, one_layer, repeated, torch_posterior, two_layers
 from jsa import Batch, likelihood
 from jsa.evaluation.draws import BLOCK, RowDraws, _mixed, device_uniforms, fast_uniforms
-from significance import assert_mean
-from small_models import Example, RowsInMemory, one_layer, repeated, torch_posterior, two_layers
 
 EXAMPLES: dict[str, Callable[[], Example]] = {
     "layered": two_layers,
@@ -98,8 +98,8 @@ def test_both_precisions_see_the_same_draws() -> None:
 
 
 @torch.no_grad()
-def test_draws_of_neighbours_are_independent() -> None:
-    """Generators with neighbouring seeds: no correlation between rows, blocks or seeds."""
+def test_draws_of_neighbors_are_independent() -> None:
+    """Generators with neighboring seeds: no correlation between rows, blocks or seeds."""
     example = one_layer()
     batch = repeated(example.batch.take(torch.zeros(1, dtype=torch.int64)), 2_000)
     h = draws(example, batch, count=2) - example.model.posterior(batch).first.mean

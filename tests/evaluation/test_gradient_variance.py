@@ -8,16 +8,15 @@ from dataclasses import replace
 import pytest
 import torch
 
+from helpers.small_models import Example, enumerated, exact_gradients, one_layer
 from jsa import JSA, Batch, LatentVariableModel, Stage
 from jsa.errors import UsageError
 from jsa.estimators import Enumeration, Hybrid, LeaveOneOut, Reinforce
 from jsa.evaluation.gradient_variance import gradient_report
-from jsa.evaluation.gradients import parameter_groups
-from jsa.evaluation.moments import Moments
+from jsa.evaluation.moments import Moments, parameter_groups
 from jsa.evaluation.posterior_gradient import PosteriorGradient, posterior_gradient
-from jsa.samplers import metropolis_independence
-from jsa.samplers.trajectory import Trajectory
-from small_models import Example, enumerated, exact_gradients, one_layer
+from jsa.kernels import metropolis_independence
+from jsa.kernels.trajectory import Trajectory
 
 
 def test_streamed_moments_are_those_of_all_vectors() -> None:

@@ -8,6 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers.missing_rows import GAPS, probabilities_of_completions, with_gaps
+from helpers.significance import assert_frequencies, assert_mean
+from helpers.small_models import Example, RowsInMemory, one_layer, repeated
 from jsa import (
     Batch,
     LatentVariableModel,
@@ -18,9 +21,6 @@ from jsa import (
     row_likelihoods,
 )
 from jsa.errors import NumericalError, UsageError
-from missing_rows import GAPS, probabilities_of_completions, with_gaps
-from significance import assert_frequencies, assert_mean
-from small_models import Example, RowsInMemory, one_layer, repeated
 
 
 @pytest.fixture(params=GAPS)

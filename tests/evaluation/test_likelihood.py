@@ -11,15 +11,15 @@ import pytest
 import torch
 from scipy import stats
 
+from helpers.significance import FAILURE_RATE, assert_mean, threshold
+from helpers.small_models import Example, RowsInMemory, conditional, enumerated, one_layer, repeated
 from jsa import Batch, BeliefNetwork, LatentSpace, Layer, exact_likelihood, likelihood, multi_sample_bounds
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.draws import RowDraws
 from jsa.evaluation.likelihood import Likelihood
+from jsa.evaluation.results import figures_record
 from jsa.evaluation.rows import TensorRows, as_rows
-from jsa.evaluation.score import figures_record
-from jsa.passes import evaluate
-from significance import FAILURE_RATE, assert_mean, threshold
-from small_models import Example, RowsInMemory, conditional, enumerated, one_layer, repeated
+from jsa.model_calls import evaluate
 
 
 def with_wide_proposals() -> Example:

@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from helpers.small_models import EXAMPLES, one_layer, two_layers
 from jsa import (
     Batch,
     BeliefNetwork,
-    Factorised,
+    Factorized,
     LatentSpace,
     LatentVariableModel,
     Layer,
@@ -21,7 +22,6 @@ from jsa import (
 )
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation import model_check
-from small_models import EXAMPLES, one_layer, two_layers
 
 
 class OwnPosterior:
@@ -122,7 +122,7 @@ class Unpacking(LatentVariableModel):
     def posterior(self, batch: Batch) -> Posterior:
         right = self.network.posterior(batch)
 
-        def second(h: Tensor) -> Factorised:
+        def second(h: Tensor) -> Factorized:
             _samples, _rows, _width = h.shape
             return right.deeper[0](h)
 
@@ -147,12 +147,12 @@ class TakesTooMuch(LatentVariableModel):
 
     def posterior(self, batch: Batch) -> Posterior:
         posterior = self.model.posterior(batch)
-        posterior.of_states_alone = True
+        posterior.independent_of_x = True
         return posterior
 
 
 WRONG: dict[str, tuple[LatentVariableModel, str]] = {
-    "rows-not-narrowed": (TakesTooMuch(), r"LayeredPosterior\.take\(\.\.\.\)\.log_prob .* leave out of_states_alone"),
+    "rows-not-narrowed": (TakesTooMuch(), r"LayeredPosterior\.take\(\.\.\.\)\.log_prob .* leave out independent_of_x"),
     "no-posterior": (
         OwnModel(lambda logits: logits),
         "OwnModel.posterior returned Tensor, which has no sample or no log",
@@ -224,7 +224,7 @@ WRONG: dict[str, tuple[LatentVariableModel, str]] = {
         Unpacking(),
         r"Unpacking.posterior fails for some rows or states .*: the functions of deeper layers take states with any",
     ),
-    "not-normalised": (
+    "not-normalized": (
         OwnModel(lambda logits: OwnPosterior(logits, said=lambda value: value + 0.5)),
         r"log_prob is not that of a distribution: q\(h \| x\) of row 10 sums to 1\.64872 over all states",
     ),
@@ -305,15 +305,15 @@ def test_one_row_is_not_enough() -> None:
 
 @torch.no_grad()
 def test_it_leaves_no_trace() -> None:
-    normalised = nn.BatchNorm1d(3).double()
-    model = OwnModel(encoder=normalised)
-    before = normalised.running_mean.clone()
+    normalized = nn.BatchNorm1d(3).double()
+    model = OwnModel(encoder=normalized)
+    before = normalized.running_mean.clone()
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    with pytest.raises(UsageError, match="batch normalisation"):
+    with pytest.raises(UsageError, match="batch normalization"):
         check_model(model, rows())
-    assert torch.equal(normalised.running_mean, before)
+    assert torch.equal(normalized.running_mean, before)
     assert torch.equal(torch.rand(1), expected)
     assert all(parameter.grad is None for parameter in model.parameters())
 
@@ -373,7 +373,7 @@ def test_layers_are_drawn_from_their_ancestors() -> None:
 
         def posterior(self, batch: Batch) -> Posterior:
             right = example.model.posterior(batch)
-            return Forgetful(right.latent, right.first, right.deeper, of_states_alone=True)
+            return Forgetful(right.latent, right.first, right.deeper, independent_of_x=True)
 
     torch.manual_seed(1)
     with pytest.raises(UsageError, match=r"Forgetful.sample does not draw states as often as Forgetful.log_prob says"):

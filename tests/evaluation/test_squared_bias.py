@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from jsa.evaluation.squared_bias import squared_bias
+from jsa.evaluation.gradient_variance import squared_bias
 
 GROUPS, TIMES = 10, 1_000
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jsa.experiments.display import epochs_done
 from jsa.experiments.jobs import VARIANCES, Job, Places
+from jsa.experiments.runner import epochs_done
 
 
 def job_in(folder: Path, table: str, column: str, epoch: int) -> tuple[Job, Places, Path]:

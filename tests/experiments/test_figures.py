@@ -13,13 +13,12 @@ import pytest
 from matplotlib import image
 from matplotlib.figure import Figure
 
+from helpers.small_results import result
 from jsa.errors import UsageError
-from jsa.experiments.figures import COLOURS, MARKERS, draw_figures, over_seeds
+from jsa.experiments.figures import COLORS, MARKERS, STYLES, draw_figures, over_seeds
 from jsa.experiments.results import Result
-from jsa.experiments.styles import STYLES
 from jsa.experiments.tables import TABLES
-from jsa.report.styles import MARKS
-from small_results import result
+from jsa.report.entry import MARKS
 
 
 def test_every_method_has_its_own_look() -> None:
@@ -28,11 +27,11 @@ def test_every_method_has_its_own_look() -> None:
         assert len(set(looks)) == len(looks)
 
 
-def test_figures_and_the_page_have_the_same_colours_and_marks() -> None:
+def test_figures_and_the_page_have_the_same_colors_and_marks() -> None:
     sheet = files("jsa.report").joinpath("page", "page.css").read_text(encoding="utf-8")
-    light = dict(reversed(re.findall(r"--colour-(\d+): (#\w+)", sheet)))
-    assert [light[str(number)] for number in range(len(COLOURS))] == [colour.lower() for colour in COLOURS]
-    assert len(light) == len(COLOURS)
+    light = dict(reversed(re.findall(r"--color-(\d+): (#\w+)", sheet)))
+    assert [light[str(number)] for number in range(len(COLORS))] == [color.lower() for color in COLORS]
+    assert len(light) == len(COLORS)
     assert len(MARKERS) == MARKS
 
 
@@ -47,7 +46,7 @@ def test_each_column_with_curves_becomes_a_figure(tmp_path: Path) -> None:
     for path in tmp_path.glob("*.png"):
         picture = image.imread(path)
         assert picture.shape[1] == 1400
-        # Something is drawn in JSA's own colour.
+        # Something is drawn in JSA's own color.
         vermillion = np.abs(picture[..., :3] - np.array([0xD5, 0x5E, 0x00]) / 255).max(-1) < 0.02
         assert vermillion.sum() > 200
 

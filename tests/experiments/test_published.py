@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from helpers.small_models import one_layer
 from jsa.errors import UsageError
-from jsa.estimators.build import estimator_class
-from jsa.experiments.published import STALE_WEIGHT, StaleWeightJSA, published_methods, stale_weight_path
-from jsa.weights import independence_path
-from small_models import one_layer
+from jsa.estimators.registry import estimator_class
+from jsa.experiments.worker import STALE_WEIGHT, StaleWeightJSA, published_methods, stale_weight_path
+from jsa.importance import independence_path
 
 
 def test_the_path_is_that_of_the_published_loop() -> None:

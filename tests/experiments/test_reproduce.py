@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 
 from jsa.cli import main
-from jsa.experiments.display import Lines
 from jsa.experiments.jobs import Deviations, Places, plan
-from jsa.experiments.workers import run_jobs
+from jsa.experiments.runner import Lines, run_jobs
 
 SMALL = ["--epochs", "6", "--screening-samples", "5", "--samples", "20", "--draws", "20", "--columns", "categorical"]
 METHODS = ["--methods", "jsa", "rloo"]
@@ -151,12 +150,10 @@ def test_a_run_that_another_process_has_is_said_to_be_in_use(
     )
     places.log(job).parent.mkdir(parents=True)
     places.log(job).write_text("jsa: stopped by an earlier command\n")
-    monkeypatch.setattr(
-        "jsa.experiments.workers.command", lambda *_: [sys.executable, "-c", code, str(places.log(job))]
-    )
+    monkeypatch.setattr("jsa.experiments.runner.command", lambda *_: [sys.executable, "-c", code, str(places.log(job))])
     (failure,) = run_jobs([job], places, 1, Lines([job], places, sys.stderr)).values()
     assert failure == f"run is in use by process 7 (see {places.log(job)})"
-    monkeypatch.setattr("jsa.experiments.workers.command", lambda *_: [sys.executable, "-c", "raise TypeError('why')"])
+    monkeypatch.setattr("jsa.experiments.runner.command", lambda *_: [sys.executable, "-c", "raise TypeError('why')"])
     (failure,) = run_jobs([job], places, 1, Lines([job], places, sys.stderr)).values()
     assert failure == f"TypeError: why (see {places.log(job)})"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from helpers.small_results import result
 from jsa.errors import UsageError
 from jsa.experiments.jobs import Deviations, Places
 from jsa.experiments.results import is_done, read_result, read_results, significant, write_result
-from small_results import result
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from helpers.small_results import result
 from jsa.errors import UsageError
-from jsa.estimators.build import check_options
+from jsa.estimators.registry import check_options
 from jsa.experiments.comparison import compared_tables, markdown, write_tables
 from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
-from jsa.experiments.published import published_methods
 from jsa.experiments.tables import TABLES, table
-from small_results import result
+from jsa.experiments.worker import published_methods
 
 PAPER = {
     "table1": {
@@ -55,7 +55,7 @@ def test_every_cell_is_the_paper_s_setting() -> None:
         for cell in found.cells():
             config = cell.config
             assert (config.epochs, config.switch_epoch, config.batch_size) == expected[found.name]
-            assert (config.optimisation.optimiser, config.optimisation.learning_rate) == ("adam", 3e-4)
+            assert (config.optimization.optimizer, config.optimization.learning_rate) == ("adam", 3e-4)
             assert (config.validation.validate_every, config.validation.test_samples) == (5, 1_000)
             assert config.machine.threads == 1
             with published_methods():

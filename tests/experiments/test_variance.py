@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from helpers.own_tables import SIZES, save, spelled
 from jsa.cli import main
-from jsa.evaluation.score import LogVariance
-from jsa.experiments import variance
+from jsa.evaluation.results import LogVariance
+from jsa.experiments import worker
 from jsa.experiments.results import VariancePoint
-from jsa.training.folder import RunFolder
+from jsa.runs.folder import RunFolder
 from jsa.training.signals import StopRequest
-from own_tables import SIZES, save, spelled
 
 NONE = LogVariance(-math.inf, -math.inf, -math.inf)
 SOME = LogVariance(1.0, 0.5, 1.5)
@@ -30,11 +30,11 @@ def run(tmp_path: Path) -> RunFolder:
 
 def test_gradients_that_do_not_vary_are_kept_too(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     found = iter([{"theta": NONE, "phi": SOME}, {"theta": SOME, "phi": NONE}])
-    monkeypatch.setattr(variance, "gradient_variance", lambda *given, **named: next(found))
+    monkeypatch.setattr(worker, "gradient_variance", lambda *given, **named: next(found))
     points = (VariancePoint(1, None, SOME), VariancePoint(2, SOME, None))
-    assert variance.variances_along(run, StopRequest(), 20) == points
+    assert worker.variances_along(run, StopRequest(), 20) == points
     # The second time they are read: there is nothing left to measure.
-    assert variance.variances_along(run, StopRequest(), 20) == points
+    assert worker.variances_along(run, StopRequest(), 20) == points
 
 
 def test_what_was_measured_before_a_stop_is_not_measured_again(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,9 +43,9 @@ def test_what_was_measured_before_a_stop_is_not_measured_again(run: RunFolder, m
         raise KeyboardInterrupt
 
     found = first_only()
-    monkeypatch.setattr(variance, "gradient_variance", lambda *given, **named: next(found))
+    monkeypatch.setattr(worker, "gradient_variance", lambda *given, **named: next(found))
     with pytest.raises(KeyboardInterrupt):
-        variance.variances_along(run, StopRequest(), 20)
-    monkeypatch.setattr(variance, "gradient_variance", lambda *given, **named: {"theta": NONE, "phi": NONE})
-    points = variance.variances_along(run, StopRequest(), 20)
+        worker.variances_along(run, StopRequest(), 20)
+    monkeypatch.setattr(worker, "gradient_variance", lambda *given, **named: {"theta": NONE, "phi": NONE})
+    points = worker.variances_along(run, StopRequest(), 20)
     assert points == (VariancePoint(1, SOME, SOME), VariancePoint(2, None, None))

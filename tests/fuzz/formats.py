@@ -16,7 +16,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load
 
-from jsa.tensors import ENTRY, content_checksum
+from jsa.io.tensor_files import ENTRY, content_checksum
 
 from .mutations import SIZES, any_mutation
 

@@ -13,28 +13,27 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from helpers.small_results import result, score
 from jsa import JSA, Batch, BeliefNetwork, ChainCache, LatentSpace, Layer, PersistentEstimator
-from jsa.configuration import OptimiserConfig, TrainConfig
-from jsa.data.fashion import fashion_mnist
-from jsa.data.mnist import unpack_archive
-from jsa.data.published import PublishedAmat, PublishedFile, PublishedPictures
+from jsa.data.downloads import PublishedAmat, PublishedFile, PublishedPictures
+from jsa.data.mnist import fashion_mnist, unpack_archive
 from jsa.data.salakhutdinov import PACKED_NAME, read_amat, read_packed
-from jsa.data.shape import RowShape
+from jsa.data.schema import RowShape
 from jsa.data.splits import Splits
-from jsa.data.table import TableOptions, table_splits
+from jsa.data.tables.table import TableOptions, table_splits
 from jsa.experiments.results import read_result, write_result
+from jsa.io.json_records import read_record, to_record
+from jsa.io.provenance import Provenance
+from jsa.io.tensor_files import load_tensors, save_tensors
 from jsa.learner import Learner
-from jsa.provenance import Provenance
-from jsa.records import read_record, to_record
-from jsa.tensors import load_tensors, save_tensors
-from jsa.training.checkpoint import load_weights, save_weights
-from jsa.training.folder import RunFolder
-from jsa.training.identity import DataIdentity, RowsIdentity
-from jsa.training.optimiser import make_optimiser
-from jsa.training.scores import Scores, read_rescored, read_scores, write_rescored, write_scores
+from jsa.runs.config import OptimizerConfig, TrainConfig
+from jsa.runs.folder import RunFolder
+from jsa.runs.identity import DataIdentity, RowsIdentity
+from jsa.runs.scores import Scores, read_rescored, read_scores, write_rescored, write_scores
+from jsa.training.optimization import make_optimizer
 from jsa.training.selection import ValidatedEpoch
 from jsa.training.state import TrainingState
-from small_results import result, score
+from jsa.training.weights import load_weights, save_weights
 
 from . import formats
 from .mutations import Mutation, any_mutation
@@ -52,7 +51,7 @@ class Kind:
         make: Puts good files into a folder.
         open: Opens them as the program does, and gives what was read, in a form that can be compared.
         mutations: What happens to the files, beside what can happen to any.
-        checksummed: Whether a file that was changed is recognised, so that none can load as something else.
+        checksummed: Whether a file that was changed is recognized, so that none can load as something else.
         forgiven: The differences that are known and documented, of what a good file and a changed one hold.
     """
 
@@ -106,27 +105,27 @@ def training_state() -> tuple[TrainingState, Learner, torch.optim.Optimizer]:
     """A training of which nothing has been made yet."""
     model = network()
     learner = Learner(model, JSA(LATENT, rows=ROWS, particles=2))
-    optimiser = make_optimiser(learner, OptimiserConfig())
+    optimizer = make_optimizer(learner, OptimizerConfig())
     identity = {"seed": 0, "rows": ROWS}
-    return TrainingState(learner, optimiser, None, torch.device("cpu"), identity), learner, optimiser
+    return TrainingState(learner, optimizer, None, torch.device("cpu"), identity), learner, optimizer
 
 
 def make_state(folder: Path) -> None:
-    state, learner, optimiser = training_state()
+    state, learner, optimizer = training_state()
     with torch.random.fork_rng():
         torch.manual_seed(0)
         learner(Batch(torch.ones(4, 4), torch.arange(4))).loss.backward()
-    optimiser.step()
+    optimizer.step()
     state.save(folder / "state.safetensors")
 
 
 def open_state(folder: Path) -> object:
-    state, learner, optimiser = training_state()
+    state, learner, optimizer = training_state()
     with torch.random.fork_rng():
         state.load(folder / "state.safetensors")
         drawn = torch.rand(3)
     assert isinstance(learner.estimator, PersistentEstimator)
-    remembered = [optimiser.state[parameter] for parameter in learner.parameters()]
+    remembered = [optimizer.state[parameter] for parameter in learner.parameters()]
     chains = contents(learner.estimator.cache)
     return learner.state_dict(), remembered, chains, drawn, state.standing.to_notes(), learner.estimator.stage
 

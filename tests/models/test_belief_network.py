@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from helpers.significance import assert_frequencies, assert_mean
+from helpers.small_models import Example, bits, categorical, enumerated, one_layer, randomize, state_numbers, two_layers
 from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Stage
-from significance import assert_frequencies, assert_mean
-from small_models import Example, bits, categorical, enumerated, one_layer, randomise, state_numbers, two_layers
 
 
 def network_of(example: Example) -> BeliefNetwork:
@@ -61,9 +61,9 @@ def test_joint_is_the_product_of_the_conditionals() -> None:
 
 
 def test_three_layers_of_three_kinds() -> None:
-    """Each layer is conditioned on its neighbour: on nothing else, and on the right one."""
+    """Each layer is conditioned on its neighbor: on nothing else, and on the right one."""
     latent = LatentSpace.of(Layer("bernoulli", 3), Layer("categorical", 2, classes=3), Layer("gaussian", 2))
-    model = randomise(BeliefNetwork(Layer("bernoulli", 4), latent, prior="learned"), seed=0)
+    model = randomize(BeliefNetwork(Layer("bernoulli", 4), latent, prior="learned"), seed=0)
     batch = bits(rows=5, width=4)
     posterior = model.posterior(batch)
     h = posterior.sample((2,))

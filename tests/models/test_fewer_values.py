@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers.small_models import enumerated
 from jsa import Batch, BeliefNetwork, LatentSpace, Layer, StructuredPrediction, check_model
-from jsa.encoding import compact
 from jsa.errors import UsageError
+from jsa.evaluation.codes import compact
 from jsa.evaluation.imputation import impute
 from jsa.evaluation.rows import TensorRows
 from jsa.models.networks import IMPOSSIBLE, impossible_values
-from small_models import enumerated
 
 Model = BeliefNetwork | StructuredPrediction
 CONTEXT = torch.tensor([1.0, 0.0, 1.0])

@@ -8,13 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from conformance.comparison import CASES, compare
+from helpers.conformance.comparison import CASES, compare
+from helpers.missing_rows import GAPS, completions, with_gaps
+from helpers.small_models import Example, enumerated, exact_gradients, gradients, one_layer
 from jsa import (
     Batch,
     BeliefNetwork,
     Bernoulli,
     Categorical,
-    Factorised,
+    Factorized,
     Gaussian,
     LatentSpace,
     Layer,
@@ -23,9 +25,7 @@ from jsa import (
 )
 from jsa.errors import NumericalError, UsageError
 from jsa.estimators import ESTIMATORS, ReweightedWakeSleep
-from jsa.estimators.build import build_estimator
-from missing_rows import GAPS, completions, with_gaps
-from small_models import Example, enumerated, exact_gradients, gradients, one_layer
+from jsa.estimators.registry import build_estimator
 
 
 @pytest.fixture(params=GAPS)
@@ -104,7 +104,7 @@ def test_without_indicators_the_network_is_that_of_complete_rows() -> None:
 class OfSomebodyElse(Bernoulli):
     """A distribution that was written before there were gaps."""
 
-    leaving_out = Factorised.leaving_out
+    leaving_out = Factorized.leaving_out
 
 
 def test_a_distribution_that_cannot_leave_out_says_so() -> None:

@@ -44,7 +44,7 @@ def test_network_is_the_layers_with_the_activation_between_them(activation: str)
 
 
 def test_xavier_weights_fill_glorots_range() -> None:
-    network = Perceptron(300, (), 200, style=Style(initialisation="xavier", initial_bias=-1.0))
+    network = Perceptron(300, (), 200, style=Style(initialization="xavier", initial_bias=-1.0))
     (linear,) = network.layers
     limit = (6 / 500) ** 0.5
     assert 0.99 * limit < linear.weight.abs().max() <= limit
@@ -52,7 +52,7 @@ def test_xavier_weights_fill_glorots_range() -> None:
     assert (linear.bias == -1).all()
 
 
-def test_torchs_own_initialisation_is_the_default() -> None:
+def test_torchs_own_initialization_is_the_default() -> None:
     torch.manual_seed(4)
     network = Perceptron(30, (), 20)
     torch.manual_seed(4)

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from jsa.models.networks import Perceptron
-from jsa.models.one_hot import gather_sum, gather_sum_wins
+from jsa.models.networks import Perceptron, gather_sum, gather_sum_wins
 
 VARIABLES, CLASSES = 4, 5
 

@@ -11,9 +11,9 @@ from torch import nn
 
 from jsa import BeliefNetwork, Layer, StructuredPrediction
 from jsa.errors import UsageError
-from jsa.models.build import build_model
-from jsa.models.configuration import MODELS, preset
 from jsa.models.networks import Perceptron
+from jsa.models.presets import MODELS, preset
+from jsa.models.registry import build_model
 
 DIGITS = Layer("bernoulli", 784)
 HALF = Layer("bernoulli", 392)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from helpers.significance import assert_frequencies
+from helpers.small_models import Example, conditional, enumerated, state_numbers
 from jsa import Batch, LatentSpace, Layer, StructuredPrediction
 from jsa.errors import UsageError
-from significance import assert_frequencies
-from small_models import Example, conditional, enumerated, state_numbers
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helpers.small_reports import Parsed, run_folder, save
+from helpers.small_results import result
 from jsa.cli import main
-from small_reports import Parsed, run_folder, save
-from small_results import result
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from browser import Tab, browser_tab, find_browser
+from helpers.browser import Tab, browser_tab, find_browser
+from helpers.small_reports import run_folder, save
+from helpers.small_results import result
 from jsa.experiments.report import results_page
-from jsa.report.output import write_page
+from jsa.report.page import write_page
 from jsa.report.run_folders import run_page
-from small_reports import run_folder, save
-from small_results import result
 
 PROGRAM = find_browser()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no chromium or google-chrome on this machine")

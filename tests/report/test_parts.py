@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from importlib.resources import files
 
+from jsa.report.entry import COLORS, MARKS, Style, styles
 from jsa.report.page import SCRIPTS
-from jsa.report.styles import COLOURS, MARKS, Style, styles
 
 
 def test_no_two_series_of_a_chart_look_the_same() -> None:
@@ -16,12 +16,12 @@ def test_no_two_series_of_a_chart_look_the_same() -> None:
     for chart in charts:
         looks = Counter(found[name] for name in chart)
         assert max(looks.values()) == 1
-        assert len({found[name].colour for name in chart}) == COLOURS
+        assert len({found[name].color for name in chart}) == COLORS
 
 
 def test_a_chosen_style_is_kept_and_left_free_by_the_others() -> None:
     names = [f"method {number}" for number in range(20)]
-    chosen = {"method 7": Style(colour=1, mark=0), "of no chart": Style(colour=2, mark=0)}
+    chosen = {"method 7": Style(color=1, mark=0), "of no chart": Style(color=2, mark=0)}
     found = styles([names], chosen)
     assert found["method 7"] == chosen["method 7"]
     assert set(found) == set(names)
@@ -29,16 +29,16 @@ def test_a_chosen_style_is_kept_and_left_free_by_the_others() -> None:
 
 
 def test_more_series_than_styles_still_have_one() -> None:
-    names = [str(number) for number in range(COLOURS * MARKS + 5)]
+    names = [str(number) for number in range(COLORS * MARKS + 5)]
     assert len(styles([names])) == len(names)
 
 
-def test_the_page_has_every_colour_and_every_mark() -> None:
+def test_the_page_has_every_color_and_every_mark() -> None:
     folder = files("jsa.report").joinpath("page")
     sheet = folder.joinpath("page.css").read_text(encoding="utf-8")
-    assert {int(number) for number in re.findall(r"\.colour-(\d+)", sheet)} == set(range(COLOURS))
+    assert {int(number) for number in re.findall(r"\.color-(\d+)", sheet)} == set(range(COLORS))
     # Once for light pages and once for dark ones.
-    assert Counter(re.findall(r"--colour-(\d+): #", sheet)) == {str(number): 2 for number in range(COLOURS)}
+    assert Counter(re.findall(r"--color-(\d+): #", sheet)) == {str(number): 2 for number in range(COLORS)}
     marks = folder.joinpath("chart.js").read_text(encoding="utf-8").split("function markPath")[1].split("][mark]")[0]
     assert marks.count("() => `") == MARKS
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from helpers.small_reports import Parsed, save
+from helpers.small_results import COMMIT, result
 from jsa.cli import main
 from jsa.errors import UsageError
 from jsa.experiments.jobs import Deviations
 from jsa.experiments.report import results_page
 from jsa.report.page import render
-from small_reports import Parsed, save
-from small_results import COMMIT, result
 
 
 def page(folder: Path) -> Parsed:
@@ -39,7 +39,7 @@ def test_own_methods_stand_below_the_rule(tmp_path: Path) -> None:
     assert text.index("ARM") < text.index(" ours ") < text.index("JSA-Rao-Blackwell") < text.index("104.00")
 
 
-def test_a_difference_is_coloured_only_where_it_can_be_compared(tmp_path: Path) -> None:
+def test_a_difference_is_colored_only_where_it_can_be_compared(tmp_path: Path) -> None:
     save(result("jsa", 104.0), tmp_path / "paper")
     save(result("jsa", 104.0, budget="short"), tmp_path / "short")
     save(result("jsa", 104.0, deviations=Deviations(data="mnist-static")), tmp_path / "other")
@@ -111,7 +111,7 @@ def test_curves_charts_and_series(tmp_path: Path) -> None:
     data = page(tmp_path).data
     assert [chart["title"] for chart in data["charts"]] == ["Table 1, Linear", "Table 1, Nonlinear", "Table 2"]
     assert [section["name"] for section in data["sections"]] == ["curves", "variance", "chains"]
-    # Seeds share the colour of their method, and methods keep theirs from chart to chart.
+    # Seeds share the color of their method, and methods keep theirs from chart to chart.
     assert {series["label"] for series in data["series"]} == {"JSA", "VIMCO"}
     first, second = data["runs"][:2]
     assert (first["series"], first["label"], second["label"]) == (second["series"], "JSA, seed 0", "JSA, seed 1")

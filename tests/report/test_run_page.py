@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from jsa.configuration import MethodConfig, TrainConfig
+from helpers.small_reports import Parsed, run_folder, write_lines
+from helpers.small_results import VERSIONS
 from jsa.errors import JsaError
-from jsa.models.configuration import preset
+from jsa.models.presets import preset
 from jsa.report.page import render
 from jsa.report.run_folders import run_page
-from jsa.training.folder import RunFolder
-from jsa.training.identity import DataIdentity, RowsIdentity
-from small_reports import Parsed, run_folder, write_lines
-from small_results import VERSIONS
+from jsa.runs.config import MethodConfig, TrainConfig
+from jsa.runs.folder import RunFolder
+from jsa.runs.identity import DataIdentity, RowsIdentity
 
 
 def page(*paths: Path) -> Parsed:

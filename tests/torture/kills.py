@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from helpers.small_runs import differences as differing_tensors
 from jsa.cli import main
-from jsa.crash import crash_at
-from small_runs import differences as differing_tensors
+from jsa.io.fault_injection import crash_at
 
 RESUMES = 20
 """A run that is killed on its way is continued so often before it counts as lost."""
@@ -146,7 +146,7 @@ class Torture:
 
 
 def differences(one: Path, two: Path) -> list[str]:
-    """In what two whole runs differ: weights, optimiser, chains, metrics, figures and pictures."""
+    """In what two whole runs differ: weights, optimizer, chains, metrics, figures and pictures."""
     found = differing_tensors(one, two)
     shown = [path.name for path in one.iterdir() if path.stem in ("samples", "reconstructions", "curves")]
     for name in ("evaluation.json", *sorted(shown)):

@@ -10,18 +10,18 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from helpers.small_runs import Quiet, new_folder, patterned, small_config, small_model, trained
 from jsa import JSA, Batch, BeliefNetwork, Bernoulli, LatentSpace, LatentVariableModel, Layer, Learner
-from jsa.cache import FrozenChains
-from jsa.configuration import MachineConfig, OptimiserConfig, TrainConfig, ValidationConfig
+from jsa.chains import FrozenChains
 from jsa.errors import NumericalError
 from jsa.evaluation.likelihood import exact_likelihood
 from jsa.posteriors import LayeredPosterior
-from jsa.training.checkpoint import load_weights
-from jsa.training.folder import RunFolder
+from jsa.runs.config import MachineConfig, OptimizerConfig, TrainConfig, ValidationConfig
+from jsa.runs.folder import RunFolder
 from jsa.training.loop import TrainingRows, train
 from jsa.training.selection import ValidatedEpoch
 from jsa.training.state import read_chains
-from small_runs import Quiet, new_folder, patterned, small_config, small_model, trained
+from jsa.training.weights import load_weights
 
 
 def run_small(path: Path, config: TrainConfig, estimator: str = "jsa") -> tuple[BeliefNetwork, ValidatedEpoch, Quiet]:
@@ -41,7 +41,7 @@ def test_it_learns_and_leaves_its_files(tmp_path: Path, scan: str) -> None:
         for name in (
             "acceptance",
             "effective_sample_size",
-            "outweighing_share",
+            "cached_state_win_rate",
             "chain_age",
             "frozen_share",
             "objective",
@@ -57,7 +57,7 @@ def test_it_learns_and_leaves_its_files(tmp_path: Path, scan: str) -> None:
 
 def test_the_best_checkpoint_is_that_of_the_best_epoch(tmp_path: Path) -> None:
     # A huge last learning rate spoils the model, so that best and last differ.
-    config = small_config(optimisation=OptimiserConfig(learning_rate=1.0), epochs=8)
+    config = small_config(optimization=OptimizerConfig(learning_rate=1.0), epochs=8)
     model, best, _ = run_small(tmp_path / "run", config)
     folder = RunFolder.open(tmp_path / "run")
     notes = load_weights(model, folder.best)
@@ -96,14 +96,14 @@ def test_mapped_chains_give_the_same_training(tmp_path: Path) -> None:
 def test_it_stops_early(tmp_path: Path) -> None:
     validation = ValidationConfig(validate_every=1, validation_samples=50, stop_after=2)
     config = small_config(
-        epochs=60, validation=validation, optimisation=OptimiserConfig(learning_rate=1.0), batch_size=5
+        epochs=60, validation=validation, optimization=OptimizerConfig(learning_rate=1.0), batch_size=5
     )
     _, best, watcher = run_small(tmp_path / "run", config)
     assert len(watcher.records) == best.epoch + 2 < 60
 
 
 def test_the_average_of_the_weights_is_what_is_kept(tmp_path: Path) -> None:
-    config = small_config(optimisation=OptimiserConfig(learning_rate=0.02, average_decay=0.99))
+    config = small_config(optimization=OptimizerConfig(learning_rate=0.02, average_decay=0.99))
     model, _, _ = run_small(tmp_path / "run", config)
     kept = load_file(tmp_path / "run" / "last.safetensors")
     raw = model.state_dict()
@@ -182,7 +182,7 @@ def test_a_row_without_any_probability_is_named(tmp_path: Path) -> None:
 
 
 def test_exploding_weights_are_never_written(tmp_path: Path) -> None:
-    config = small_config(optimisation=OptimiserConfig(optimiser="sgd", learning_rate=1e38), epochs=3)
+    config = small_config(optimization=OptimizerConfig(optimizer="sgd", learning_rate=1e38), epochs=3)
     with pytest.raises(NumericalError, match="at step"):
         run_small(tmp_path / "run", config, "enumeration")
     for checkpoint in (tmp_path / "run").glob("*.safetensors"):

@@ -9,18 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from jsa import BeliefNetwork, LatentSpace, Layer, Learner
-from jsa.cache import ChainCache
-from jsa.configuration import MachineConfig, OptimiserConfig, StageConfig, TrainConfig, ValidationConfig
-from jsa.data.dynamic import DynamicBinarisation
-from jsa.errors import CheckpointError
-from jsa.estimators import ESTIMATORS
-from jsa.estimators.build import build_estimator
-from jsa.training import state
-from jsa.training.loop import TrainingRows, train
-from jsa.training.signals import InterruptedRunError, StopRequest
-from jsa.training.standing import Standing
-from small_runs import (
+from helpers.small_runs import (
     Dying,
     Quiet,
     Stopping,
@@ -31,6 +20,17 @@ from small_runs import (
     trained,
     trained_in_pieces,
 )
+from jsa import BeliefNetwork, LatentSpace, Layer, Learner
+from jsa.chains import ChainCache
+from jsa.data.binarization import DynamicBinarization
+from jsa.errors import CheckpointError
+from jsa.estimators import ESTIMATORS
+from jsa.estimators.registry import build_estimator
+from jsa.runs.config import MachineConfig, OptimizerConfig, StageConfig, TrainConfig, ValidationConfig
+from jsa.training import state
+from jsa.training.loop import TrainingRows, train
+from jsa.training.signals import InterruptedRunError, StopRequest
+from jsa.training.state import Standing
 
 EVERY_STEP = MachineConfig(threads=1, checkpoint_seconds=0)
 # Five steps an epoch and the switch behind the first: in stage I, at the switch, and in stage II.
@@ -59,25 +59,25 @@ def test_every_method_goes_on_to_the_bit(tmp_path: Path, estimator: str) -> None
 
 
 OTHERS = {
-    "cosine": {"optimisation": OptimiserConfig(learning_rate=0.02, schedule="cosine")},
-    "robbins-monro": {"optimisation": OptimiserConfig(learning_rate=0.02, schedule="robbins-monro")},
-    "sgd": {"optimisation": OptimiserConfig(learning_rate=0.02, optimiser="sgd")},
-    "average": {"optimisation": OptimiserConfig(learning_rate=0.02, average_decay=0.9)},
+    "cosine": {"optimization": OptimizerConfig(learning_rate=0.02, schedule="cosine")},
+    "robbins-monro": {"optimization": OptimizerConfig(learning_rate=0.02, schedule="robbins-monro")},
+    "sgd": {"optimization": OptimizerConfig(learning_rate=0.02, optimizer="sgd")},
+    "average": {"optimization": OptimizerConfig(learning_rate=0.02, average_decay=0.9)},
     "random-scan": {"scan": "random"},
     "switch-by-patience": {
         "epochs": 8,
         "stages": StageConfig(switch_patience=1),
-        "optimisation": OptimiserConfig(learning_rate=0.5),
+        "optimization": OptimizerConfig(learning_rate=0.5),
         "validation": ValidationConfig(validate_every=1, validation_samples=5),
     },
     "early-stop": {
         "epochs": 30,
-        "optimisation": OptimiserConfig(learning_rate=2.0),
+        "optimization": OptimizerConfig(learning_rate=2.0),
         "validation": ValidationConfig(validate_every=1, validation_samples=5, stop_after=2),
     },
     "mapped": {"machine": MachineConfig(threads=1, mapped_chains=True)},
     "leading-epochs": {
-        "optimisation": OptimiserConfig(learning_rate=0.5),
+        "optimization": OptimizerConfig(learning_rate=0.5),
         "validation": ValidationConfig(validate_every=1, validation_samples=5, leading_epochs=2, followed_rows=7),
     },
     "snapshots": {"machine": MachineConfig(threads=1, snapshot_every=2)},
@@ -116,7 +116,7 @@ def test_checkpoints_change_nothing(tmp_path: Path) -> None:
     assert differences(tmp_path / "rarely", tmp_path / "every-step") == []
 
 
-def test_a_signal_in_a_validation_is_honoured_before_its_end(tmp_path: Path) -> None:
+def test_a_signal_in_a_validation_is_honored_before_its_end(tmp_path: Path) -> None:
     config = short()
     trained(tmp_path / "whole", config)
     stop = StopRequest()
@@ -137,7 +137,7 @@ def test_rows_that_change_every_epoch_are_those_of_their_epoch(tmp_path: Path) -
         torch.manual_seed(seed)
         model = BeliefNetwork(Layer("bernoulli", 8), LatentSpace.of(Layer("bernoulli", 3)))
         estimator = build_estimator("jsa", model.latent, inputs=8, rows=100, options={})
-        rows = DynamicBinarisation(gray, seed=5)
+        rows = DynamicBinarization(gray, seed=5)
         train(
             Learner(model, estimator),
             TrainingRows(rows, patterned(40, seed=2)),
@@ -179,7 +179,7 @@ def ignored(*arguments: object) -> None:
 
 WRONG = {
     "random state": (state, "restore_random_states", ignored),
-    "optimiser": (state, "restore_optimiser", ignored),
+    "optimizer": (state, "restore_optimizer", ignored),
     "weights": (torch.nn.Module, "load_state_dict", ignored),
     "average": (state.AveragedModel, "load_state_dict", ignored),
     "chains": (ChainCache, "restore", ignored),
@@ -193,7 +193,7 @@ WRONG = {
 RESTLESS = short(
     epochs=5,
     stages=StageConfig(switch_epoch=2),
-    optimisation=OptimiserConfig(learning_rate=2.0, average_decay=0.5),
+    optimization=OptimizerConfig(learning_rate=2.0, average_decay=0.5),
     validation=ValidationConfig(validate_every=1, validation_samples=5),
 )
 
@@ -231,7 +231,7 @@ def test_a_state_of_other_settings_is_refused(tmp_path: Path) -> None:
 
 def test_a_state_for_other_data_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped_at(tmp_path / "run", short(), 7)
-    monkeypatch.setattr("small_runs.patterned", lambda rows, seed: patterned(rows, seed + 1))
+    monkeypatch.setattr("helpers.small_runs.patterned", lambda rows, seed: patterned(rows, seed + 1))
     with pytest.raises(CheckpointError, match="the training data is not that of the checkpoint"):
         trained(tmp_path / "run", short())
 

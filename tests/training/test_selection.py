@@ -8,26 +8,26 @@ from pathlib import Path
 import pytest
 import torch
 
-from jsa.configuration import MachineConfig, OptimiserConfig, TrainConfig, ValidationConfig
+from helpers.small_runs import patterned, small_config, small_model, trained
 from jsa.data import Splits
 from jsa.errors import CheckpointError, UsageError
 from jsa.evaluation.likelihood import likelihood
 from jsa.evaluation.rows import SomeRows
-from jsa.scoring import Scoring
-from jsa.tensors import load_tensors
-from jsa.training.checkpoint import load_weights
-from jsa.training.folder import RunFolder
-from jsa.training.identity import check_identity, identity
-from jsa.training.scores import read_rescored, read_scores
+from jsa.io.tensor_files import load_tensors
+from jsa.runs.config import MachineConfig, OptimizerConfig, TrainConfig, ValidationConfig
+from jsa.runs.final_test import Scoring
+from jsa.runs.folder import RunFolder
+from jsa.runs.identity import check_identity, identity
+from jsa.runs.scores import read_rescored, read_scores
 from jsa.training.signals import StopRequest, StopRequestedError
-from small_runs import patterned, small_config, small_model, trained
+from jsa.training.weights import load_weights
 
 
 def unsteady(**validation: object) -> TrainConfig:
     """Steps so long, and validations so noisy, that the NLL goes up and down."""
     return small_config(
         epochs=12,
-        optimisation=OptimiserConfig(learning_rate=0.3),
+        optimization=OptimizerConfig(learning_rate=0.3),
         validation=ValidationConfig(validate_every=1, validation_samples=3, **validation),
     )
 

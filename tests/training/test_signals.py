@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helpers.small_runs import differences, small_config, trained
 from jsa.cli import main
-from jsa.configuration import MachineConfig, StageConfig
-from jsa.training.folder import RunFolder
+from jsa.runs.config import MachineConfig, StageConfig
+from jsa.runs.folder import RunFolder
 from jsa.training.signals import StopRequest, StopRequestedError
-from small_runs import differences, small_config, trained
 
 FLAGS = ["--model", "linear", "--latents", "4", "--threads", "1", "--validation-samples", "5", "--test-samples", "5"]
 

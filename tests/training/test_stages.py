@@ -3,8 +3,8 @@
 import pytest
 
 from jsa import JSA, Enumeration, LatentSpace, Layer, Stage
-from jsa.configuration import StageConfig, TrainConfig
 from jsa.errors import UsageError
+from jsa.runs.config import StageConfig, TrainConfig
 from jsa.training.selection import LeadingEpochs
 from jsa.training.stages import check_rows_stay, set_stage, still_to_switch
 

@@ -12,7 +12,7 @@ import tyro
 from jsa.errors import UsageError, check_at_least
 
 if TYPE_CHECKING:
-    from jsa.assembly import OpenedRun
+    from jsa.runs.build import OpenedRun
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class RunArguments:
         """The run, with torch set up as the arguments say; torch is imported only now."""
         import torch
 
-        from jsa.assembly import open_run
+        from jsa.runs.build import open_run
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)
@@ -58,7 +58,7 @@ def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | No
 
     A wrong argument ends the program with exit code 2 and a sentence on the standard error stream.
     """
-    # The flags of groups carry no prefix: --learning-rate, not --optimisation.learning-rate.
+    # The flags of groups carry no prefix: --learning-rate, not --optimization.learning-rate.
     parsed: T = tyro.cli(
         kind,
         prog=f"jsa {command}",

@@ -9,19 +9,19 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from jsa.data.catalogue import describe, names
+from jsa.data.catalog import describe, names
 
 if TYPE_CHECKING:
+    from jsa.data.binarization import DynamicBinarization
     from jsa.data.dataset import Dataset, IndexedDataset
-    from jsa.data.download import fetch
-    from jsa.data.dynamic import DynamicBinarisation
+    from jsa.data.downloads import fetch
     from jsa.data.loading import load
+    from jsa.data.order import Scan, batches_in_epoch, epoch_order, in_order
     from jsa.data.splits import Splits
-    from jsa.data.visits import Scan, batches_in_epoch, epoch_order, in_order
 
 __all__ = [
     "Dataset",
-    "DynamicBinarisation",
+    "DynamicBinarization",
     "IndexedDataset",
     "Scan",
     "Splits",
@@ -36,14 +36,14 @@ __all__ = [
 
 _HOMES = {
     "Dataset": "dataset",
-    "DynamicBinarisation": "dynamic",
+    "DynamicBinarization": "binarization",
     "IndexedDataset": "dataset",
-    "Scan": "visits",
+    "Scan": "order",
     "Splits": "splits",
-    "batches_in_epoch": "visits",
-    "epoch_order": "visits",
-    "fetch": "download",
-    "in_order": "visits",
+    "batches_in_epoch": "order",
+    "epoch_order": "order",
+    "fetch": "downloads",
+    "in_order": "order",
     "load": "loading",
 }
 

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Bool, Float32, Int64, UInt8
 from torch import Tensor
 
-from jsa.data.shape import check_classes, encoded_width
-from jsa.data.values import place
+from jsa.batch import Batch
+from jsa.data.schema import check_classes, encoded_width
+from jsa.data.tables.values import place
 from jsa.errors import DataError, UsageError
-from jsa.types import Batch
 
 
 @runtime_checkable

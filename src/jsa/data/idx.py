@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-from jsa.data.published import PublishedFile
-from jsa.data.verify import read_copy
+from jsa.data.downloads import PublishedFile, read_copy
 from jsa.errors import DataError
 
 _UNSIGNED_BYTE = 8

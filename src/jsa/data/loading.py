@@ -8,12 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from jsa.data.catalogue import names
-from jsa.data.fashion import fashion_mnist
-from jsa.data.mnist import mnist_dynamic, mnist_static, mnist_threshold
+from jsa.data.catalog import names
+from jsa.data.mnist import fashion_mnist, mnist_dynamic, mnist_static, mnist_threshold
 from jsa.data.salakhutdinov import mnist_salakhutdinov
 from jsa.data.splits import Splits
-from jsa.data.table import SUFFIXES, TableOptions, table_splits
+from jsa.data.tables.table import SUFFIXES, TableOptions, table_splits
 from jsa.errors import DataError, UsageError, unknown_name
 
 BUILDERS: dict[str, Callable[[Path | None, int], Splits]] = {
@@ -23,7 +22,7 @@ BUILDERS: dict[str, Callable[[Path | None, int], Splits]] = {
     "mnist-salakhutdinov": lambda data_dir, seed: mnist_salakhutdinov(data_dir),
     "fashion-mnist": lambda data_dir, seed: fashion_mnist(data_dir),
 }
-"""How each name of the catalogue is made, from the folder of data and the seed of the draws."""
+"""How each name of the catalog is made, from the folder of data and the seed of the draws."""
 
 
 def load(
@@ -41,7 +40,7 @@ def load(
     """The training, validation and test rows of a dataset.
 
     Args:
-        name_or_path: A name of the catalogue, or the path of a .npy, .npz, .csv or .tsv table.
+        name_or_path: A name of the catalog, or the path of a .npy, .npz, .csv or .tsv table.
         data_dir: The folder of files that the package does not carry; the variable JSA_DATA_DIR names
             another one to look into. A table that is not at its path is looked for by its file name in it.
         valid_file: For a table: the validation rows, as another table.
@@ -71,7 +70,7 @@ def load(
 
 
 def is_table(name_or_path: str) -> bool:
-    """Whether this is the path of a table rather than a name of the catalogue.
+    """Whether this is the path of a table rather than a name of the catalog.
 
     >>> is_table("mine.csv"), is_table("mnist-static")
     (True, False)

@@ -1,4 +1,4 @@
-"""The static binarisation of MNIST by Salakhutdinov and Murray (2008), in Larochelle's split.
+"""The static binarization of MNIST by Salakhutdinov and Murray (2008), in Larochelle's split.
 
 Many published numbers are on exactly these rows, so nothing else passes for them: whatever the file, the
 checksum of the original text is verified.
@@ -16,11 +16,10 @@ import torch
 from jaxtyping import UInt8
 
 from jsa.data.arrays import read_npz
+from jsa.data.catalog import ENVIRONMENT_VARIABLE, data_folders, searched
 from jsa.data.dataset import IndexedDataset
-from jsa.data.folders import ENVIRONMENT_VARIABLE, data_folders, searched
-from jsa.data.published import AMAT_LINE, PICTURE_PIXELS, SALAKHUTDINOV, PublishedAmat
+from jsa.data.downloads import AMAT_LINE, PICTURE_PIXELS, SALAKHUTDINOV, PublishedAmat, read_copy, verify
 from jsa.data.splits import Splits
-from jsa.data.verify import read_copy, verify
 from jsa.errors import DataError
 
 PACKED_NAME = "binarized_mnist_static.npz"

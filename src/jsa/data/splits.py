@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from jsa.data.dataset import Dataset, refuse_gap_in_context
-from jsa.data.shape import RowShape, Words
+from jsa.data.schema import RowShape, Words
 from jsa.errors import UsageError
 
 PARTS = ("train", "valid", "test")

@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.distributions import Bernoulli, Categorical, Factorised
+from jsa.batch import Batch, Estimate
+from jsa.distributions import Bernoulli, Categorical, Factorized
 from jsa.errors import UsageError
 from jsa.estimators.base import Estimator
 from jsa.latent import Kind, Layer
 from jsa.model import LatentVariableModel
-from jsa.passes import log_joint, posterior_of, refuse_non_finite
+from jsa.model_calls import log_joint, posterior_of, refuse_non_finite
 from jsa.posteriors import LayeredPosterior
-from jsa.types import Batch, Estimate
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Antithetic(Estimator):
 
     so that one backward gives phi through the logits and theta at the hard states.
 
-    **Layers.** The estimators are linear in f, so all that the layers after i have to fulfil is that each branch has
+    **Layers.** The estimators are linear in f, so all that the layers after i have to fulfill is that each branch has
     its own draw of them from q given that branch: the states of another branch would be biased, the noise of another
     branch is not. Branch 0 of layer i therefore goes on as branch 0 of layer i + 1, the other branches of layer i
     take their descendants from the very same noise. Branches that agree in layer i then agree in all that follows,
@@ -75,7 +75,7 @@ class Antithetic(Estimator):
 
     @abstractmethod
     def draw(
-        self, distribution: Factorised, noise: Float[Tensor, "*noise"]
+        self, distribution: Factorized, noise: Float[Tensor, "*noise"]
     ) -> Float[Tensor, "*branches groups batch width"]:
         """The draws that the noise determines, of all branches or of one."""
 
@@ -171,7 +171,7 @@ class AntitheticBits(Antithetic):
     kind: ClassVar[Kind] = "bernoulli"
     alternatives: ClassVar[str] = "arsm for categorical ones, or vimco, rloo or jsa"
 
-    def draw(self, distribution: Factorised, noise: Tensor) -> Tensor:
+    def draw(self, distribution: Factorized, noise: Tensor) -> Tensor:
         """One where the uniform is below the probability."""
         return distribution.from_uniforms(noise)
 

@@ -28,7 +28,7 @@ class ARM(AntitheticPairs):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="yes",
         latents="bernoulli",
         decoder_evaluations="n (1 + layers) / 2",

@@ -34,7 +34,7 @@ class ARMS(AntitheticBits):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="yes",
         latents="bernoulli",
         decoder_evaluations="1 + layers (n - 1)",

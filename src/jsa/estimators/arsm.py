@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jsa.distributions import Categorical, Factorised
+from jsa.distributions import Categorical, Factorized
 from jsa.estimators.antithetic import Antithetic, Coupling, open_uniforms
 from jsa.estimators.base import Description
 from jsa.latent import Kind, Layer
@@ -41,7 +41,7 @@ class ARSM(Antithetic):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="yes",
         latents="categorical",
         decoder_evaluations="1 + layers C (C - 1) / 2 for C classes",
@@ -58,7 +58,7 @@ class ARSM(Antithetic):
         swaps, _ = _swaps(layer.classes)
         return simplex[..., swaps.to(like.device)].movedim(-2, 0)
 
-    def draw(self, distribution: Factorised, noise: Tensor) -> Tensor:
+    def draw(self, distribution: Factorized, noise: Tensor) -> Tensor:
         """The class whose component of the noise is the smallest for its probability."""
         assert isinstance(distribution, Categorical)
         classes = distribution.layer.classes
@@ -67,13 +67,13 @@ class ARSM(Antithetic):
         return F.one_hot(chosen, classes).flatten(-2).to(noise.dtype)
 
     def logit_gradient(self, coupling: Coupling, signals: Tensor) -> Tensor:
-        """The signals of all swaps with a class, centred over the classes, times the noise."""
+        """The signals of all swaps with a class, centered over the classes, times the noise."""
         simplex = coupling.noise[0]
         classes = simplex.shape[-1]
         _, branch = _swaps(classes)
         by_pair = signals[branch.to(signals.device)]
-        centred = by_pair - by_pair.mean(0)
-        gradient = torch.einsum("cjgb,gbvj->gbvc", centred, 1 / classes - simplex)
+        centered = by_pair - by_pair.mean(0)
+        gradient = torch.einsum("cjgb,gbvj->gbvc", centered, 1 / classes - simplex)
         return gradient.flatten(-2)
 
 

@@ -9,10 +9,11 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from jsa.batch import Batch, Estimate
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
-from jsa.types import Batch, Estimate
+from jsa.model_calls import EvaluatedStates, draw, evaluate, posterior_of
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,14 @@ class Description:
     """What an estimator says of itself.
 
     Attributes:
-        optimises: The objective whose gradient it estimates.
+        optimizes: The objective whose gradient it estimates.
         unbiased: Whether the gradient is unbiased for that, and under which condition.
         latents: Which kinds of latent variables it takes.
         decoder_evaluations: How many states a row costs a step, as a formula in the number n of particles.
         reference: The paper.
     """
 
-    optimises: str
+    optimizes: str
     unbiased: str
     latents: str
     decoder_evaluations: str
@@ -77,3 +78,9 @@ def inputs_of(batch: Batch, width: int, name: str) -> Float[Tensor, "batch input
             "it with inputs=batch.inputs.shape[-1]"
         )
     return inputs
+
+
+def score_samples(model: LatentVariableModel, batch: Batch, particles: int) -> EvaluatedStates:
+    """Draws so many states a row, with one differentiable pass over them."""
+    posterior = posterior_of(model, batch)
+    return evaluate(model, batch, posterior, *draw(posterior, particles))

@@ -6,10 +6,11 @@ from typing import ClassVar
 
 import torch
 
+from jsa.batch import Batch, Estimate
 from jsa.errors import UsageError
 from jsa.estimators.base import Description, Estimator, at_least
 from jsa.model import LatentVariableModel
-from jsa.passes import log_joint, refuse_non_finite
+from jsa.model_calls import log_joint, refuse_non_finite
 from jsa.relaxation import (
     ALTERNATIVES,
     LatentConditionals,
@@ -21,11 +22,10 @@ from jsa.relaxation import (
     relaxed_log_density,
     uniforms_for,
 )
-from jsa.types import Batch, Estimate
 
 
 class Concrete(Estimator):
-    r"""The reparameterised gradient of the ELBO of the relaxed model.
+    r"""The reparameterized gradient of the ELBO of the relaxed model.
 
     .. math:: \frac1n \sum_k \log p(x | y_k) + \log p_{\tau_p}(y_k) - \log q_\tau(y_k | x)
 
@@ -49,7 +49,7 @@ class Concrete(Estimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO of the relaxed model",
+        optimizes="ELBO of the relaxed model",
         unbiased="yes; biased for the ELBO of the discrete model",
         latents="Bernoulli, categorical",
         decoder_evaluations="n",

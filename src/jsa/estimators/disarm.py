@@ -29,7 +29,7 @@ class DisARM(AntitheticPairs):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="yes",
         latents="bernoulli",
         decoder_evaluations="n (1 + layers) / 2",

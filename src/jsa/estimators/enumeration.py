@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import torch
 
+from jsa.batch import Batch, Estimate
 from jsa.errors import UsageError
 from jsa.estimators.base import Description, Estimator
 from jsa.latent import ENUMERATION_LIMIT, LatentSpace
 from jsa.model import LatentVariableModel
-from jsa.passes import log_joint_of_all, log_prob, posterior_of, state_dtype
-from jsa.types import Batch, Estimate
+from jsa.model_calls import log_joint_of_all, log_prob, posterior_of, state_dtype
 
 
 class Enumeration(Estimator):
@@ -22,7 +22,7 @@ class Enumeration(Estimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
+        optimizes="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
         unbiased="exact",
         latents="discrete, up to 2^20 states",
         decoder_evaluations="all states",

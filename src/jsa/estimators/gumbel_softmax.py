@@ -7,10 +7,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from jsa.batch import Batch, Estimate
 from jsa.estimators.base import Description, Estimator, at_least
 from jsa.latent import Layer
 from jsa.model import LatentVariableModel
-from jsa.passes import log_joint, refuse_non_finite
+from jsa.model_calls import log_joint, refuse_non_finite
 from jsa.relaxation import (
     LatentConditionals,
     Temperature,
@@ -22,11 +23,10 @@ from jsa.relaxation import (
     relaxed_draw,
     uniforms_for,
 )
-from jsa.types import Batch, Estimate
 
 
 class GumbelSoftmax(Estimator):
-    r"""The reparameterised gradient of the ELBO with relaxed states in the place of discrete ones.
+    r"""The reparameterized gradient of the ELBO with relaxed states in the place of discrete ones.
 
     .. math:: \frac1n \sum_k \log p(x, y_k) + \sum_i H(q(h_i | x, y_{k,<i})), \quad
               y_i = \sigma(z_i / \tau) \text{ or } \mathrm{softmax}(z_i / \tau)
@@ -46,7 +46,7 @@ class GumbelSoftmax(Estimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO at relaxed states",
+        optimizes="ELBO at relaxed states",
         unbiased="no: biased for the ELBO, less so at low temperature",
         latents="Bernoulli, categorical",
         decoder_evaluations="n",

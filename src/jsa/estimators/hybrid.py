@@ -8,7 +8,7 @@ from torch import Tensor
 
 from jsa.estimators.base import Description
 from jsa.estimators.persistent import PersistentEstimator
-from jsa.samplers.trajectory import Trajectory
+from jsa.kernels.trajectory import Trajectory
 
 
 class Hybrid(PersistentEstimator):
@@ -22,7 +22,7 @@ class Hybrid(PersistentEstimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
+        optimizes="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
         unbiased="in stage II, when the chains follow the posterior; stage I is biased",
         latents="all",
         decoder_evaluations="n + 1, and a backward over the states that count",
@@ -30,5 +30,5 @@ class Hybrid(PersistentEstimator):
     )
 
     def weigh(self, trajectory: Trajectory) -> Tensor:
-        """The normalised weights of the state and the proposals."""
+        """The normalized weights of the state and the proposals."""
         return trajectory.log_weights.softmax(0)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from jsa.estimators.base import Description
 from jsa.estimators.persistent import PersistentEstimator
-from jsa.samplers.trajectory import Trajectory
+from jsa.kernels.trajectory import Trajectory
 
 
 class JSA(PersistentEstimator):
@@ -31,7 +31,7 @@ class JSA(PersistentEstimator):
         >>> estimate = estimator(model, Batch(data[rows], rows))
         >>> estimate.loss.backward()
         >>> sorted(estimate.diagnostics)
-        ['acceptance', 'chain_age', 'effective_sample_size', 'frozen_share', 'outweighing_share']
+        ['acceptance', 'cached_state_win_rate', 'chain_age', 'effective_sample_size', 'frozen_share']
 
     References:
         Ou and Song, Joint stochastic approximation and its application to learning discrete latent variable models,
@@ -39,7 +39,7 @@ class JSA(PersistentEstimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
+        optimizes="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
         unbiased="in stage II, when the chains follow the posterior; stage I is biased",
         latents="all",
         decoder_evaluations="n + 1, and a backward over the states visited",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from jsa.estimators.base import Description, Estimator, at_least
-from jsa.estimators.score import score_samples
+from jsa.batch import Batch, Estimate
+from jsa.estimators.base import Description, Estimator, at_least, score_samples
 from jsa.model import LatentVariableModel
-from jsa.types import Batch, Estimate
 
 
 class LeaveOneOut(Estimator):
@@ -28,7 +27,7 @@ class LeaveOneOut(Estimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="yes",
         latents="all",
         decoder_evaluations="n",
@@ -40,7 +39,7 @@ class LeaveOneOut(Estimator):
         self.particles = at_least(particles, 2, "RLOO")
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws, and centres each signal by the others."""
+        """Draws, and centers each signal by the others."""
         draws = score_samples(model, batch, self.particles)
         signal = draws.log_weights
         others = (signal.sum(0) - signal) / (self.particles - 1)

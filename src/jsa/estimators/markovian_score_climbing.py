@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from jsa.batch import Batch
 from jsa.estimators.base import Description
 from jsa.estimators.persistent import PersistentEstimator
+from jsa.kernels.conditional_importance import conditional_importance
+from jsa.kernels.trajectory import Trajectory
 from jsa.model import LatentVariableModel, Posterior
-from jsa.samplers.conditional_importance import conditional_importance
-from jsa.samplers.trajectory import Trajectory
-from jsa.types import Batch
 
 
 class MarkovianScoreClimbing(PersistentEstimator):
@@ -26,7 +26,7 @@ class MarkovianScoreClimbing(PersistentEstimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
+        optimizes="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
         unbiased="in stage II, when the chains follow the posterior; stage I is biased",
         latents="all",
         decoder_evaluations="n + 1, and a backward over the states that count",
@@ -40,5 +40,5 @@ class MarkovianScoreClimbing(PersistentEstimator):
         return conditional_importance(model, batch, posterior, initial, self.particles)
 
     def weigh(self, trajectory: Trajectory) -> Tensor:
-        """The normalised weights of the state and the proposals."""
+        """The normalized weights of the state and the proposals."""
         return trajectory.log_weights.softmax(0)

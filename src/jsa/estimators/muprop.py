@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jsa.batch import Batch, Estimate
 from jsa.estimators.base import Description, Estimator, at_least
 from jsa.model import LatentVariableModel
-from jsa.passes import log_joint, refuse_non_finite
+from jsa.model_calls import log_joint, refuse_non_finite
 from jsa.posteriors import LayeredPosterior
 from jsa.relaxation import discrete, entropy, relaxable_posterior
-from jsa.types import Batch, Estimate
 
 
 class MuProp(Estimator):
@@ -36,7 +36,7 @@ class MuProp(Estimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="yes",
         latents="Bernoulli, categorical",
         decoder_evaluations="n L + 1 for L layers",
@@ -86,16 +86,16 @@ class MuProp(Estimator):
         The first layer has no ancestors, so that its expansion is the same for all draws.
         """
         ancestors = ancestors[:1] if number == 0 else ancestors
-        centre = mean.detach().expand(*ancestors.shape[:-1], -1).clone().requires_grad_()
-        state = torch.cat([ancestors, centre], dim=-1)
-        entropies = torch.zeros_like(centre[..., 0])
+        center = mean.detach().expand(*ancestors.shape[:-1], -1).clone().requires_grad_()
+        state = torch.cat([ancestors, center], dim=-1)
+        entropies = torch.zeros_like(center[..., 0])
         for deeper in range(number + 1, len(posterior.latent.layers)):
             distribution = discrete(posterior.conditional(deeper, state))
             entropies = entropies + entropy(distribution)
             state = torch.cat([state, distribution.mean], dim=-1)
         value = log_joint(model, batch, state) + entropies
         # Differentiated here, so that nothing of the mean-field pass reaches theta, and phi only by the slope.
-        (slope,) = torch.autograd.grad(value.sum(), centre)
+        (slope,) = torch.autograd.grad(value.sum(), center)
         return value.detach(), slope
 
     def _put_back(self, slope: Tensor, mean: Tensor) -> Tensor:

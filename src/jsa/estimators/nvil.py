@@ -9,23 +9,23 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from jsa.batch import Batch, Estimate
 from jsa.estimators.base import Description, Estimator, at_least, inputs_of, space_of
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel, Posterior
-from jsa.passes import log_joint, log_joint_terms, log_prob, posterior_of, refuse_non_finite
+from jsa.model_calls import log_joint, log_joint_terms, log_prob, posterior_of, refuse_non_finite
 from jsa.posteriors import LayeredPosterior
-from jsa.types import Batch, Estimate
 
 
 class NVIL(Estimator):
-    r"""REINFORCE with baselines from the input, centring, variance normalisation and a signal for each layer.
+    r"""REINFORCE with baselines from the input, centering, variance normalization and a signal for each layer.
 
     .. math:: \frac{f_i - C_i(x, h_{<i}) - c_i}{\max(1, \sqrt{v_i})} \nabla_\phi \log q(h_i | x, h_{<i})
 
     for each layer i: the signal f_i leaves out the terms that were fixed before layer i is drawn, c_i and v_i are
     exponential means of the signal less C_i and of its variance, and the network C_i learns by least squares to predict
-    the centred signal. Dividing rescales a layer's gradient: it is unbiased up to that scale. A model or posterior that
-    does not tell its layers apart is taken as one layer.
+    the centered signal. Dividing rescales a layer's gradient: it is unbiased up to that scale. A model or posterior
+    that does not tell its layers apart is taken as one layer.
 
     Args:
         latent: What a state is made of: ``model.latent``.
@@ -33,20 +33,20 @@ class NVIL(Estimator):
         particles: The number n of draws a row.
         hidden: The width of the hidden layer of the baseline networks.
         decay: The decay of the exponential means.
-        normalise: Whether to divide by the standard deviation.
+        normalize: Whether to divide by the standard deviation.
 
     References:
         Mnih and Gregor, Neural variational inference and learning in belief networks, ICML 2014.
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="yes, up to a scale for each layer",
         latents="all",
         decoder_evaluations="n",
         reference="Mnih & Gregor, ICML 2014",
     )
-    centres: Tensor
+    centers: Tensor
     variances: Tensor
 
     def __init__(
@@ -56,19 +56,19 @@ class NVIL(Estimator):
         particles: int = 1,
         hidden: int = 100,
         decay: float = 0.8,
-        normalise: bool = True,
+        normalize: bool = True,
     ) -> None:
         super().__init__()
         self.particles = at_least(particles, 1, "NVIL")
         self.decay = decay
-        self.normalise = normalise
+        self.normalize = normalize
         self.baselines = nn.ModuleList(
             nn.Sequential(nn.Linear(inputs + where.start, hidden), nn.Tanh(), nn.Linear(hidden, 1))
             for where in space_of(latent, "NVIL").slices
         )
         self._inputs = inputs
         self._starts = [where.start for where in latent.slices]
-        self.register_buffer("centres", torch.zeros(len(latent.layers)))
+        self.register_buffer("centers", torch.zeros(len(latent.layers)))
         self.register_buffer("variances", torch.ones(len(latent.layers)))
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
@@ -82,14 +82,14 @@ class NVIL(Estimator):
         gain = joint.mean()
         for layer, signal in enumerate(_signals(joints, inferences)):
             predicted = self._baseline(layer, batch, h)
-            centred = signal - predicted.detach()
-            advantage = centred - self.centres[layer]
-            if self.normalise:
+            centered = signal - predicted.detach()
+            advantage = centered - self.centers[layer]
+            if self.normalize:
                 advantage = advantage / self.variances[layer].sqrt().clamp_min(1)
             gain = gain + (advantage * inferences[layer]).mean()
-            gain = gain - (signal - self.centres[layer] - predicted).square().mean()
+            gain = gain - (signal - self.centers[layer] - predicted).square().mean()
             if self.training:
-                self._follow(layer, centred)
+                self._follow(layer, centered)
         return Estimate(-gain, log_weights.mean(), log_weights, {})
 
     def _baseline(self, layer: int, batch: Batch, h: Tensor) -> Float[Tensor, "samples batch"]:
@@ -99,10 +99,10 @@ class NVIL(Estimator):
         prediction: Tensor = self.baselines[layer](known)
         return prediction.squeeze(-1)
 
-    def _follow(self, layer: int, centred: Tensor) -> None:
-        """Moves the exponential means; the new ones serve from the next step on, so that no draw centres itself."""
-        mean, variance = centred.mean(), centred.var(correction=0)
-        self.centres[layer].lerp_(mean.to(self.centres.dtype), 1 - self.decay)
+    def _follow(self, layer: int, centered: Tensor) -> None:
+        """Moves the exponential means; the new ones serve from the next step on, so that no draw centers itself."""
+        mean, variance = centered.mean(), centered.var(correction=0)
+        self.centers[layer].lerp_(mean.to(self.centers.dtype), 1 - self.decay)
         self.variances[layer].lerp_(variance.to(self.variances.dtype), 1 - self.decay)
 
 

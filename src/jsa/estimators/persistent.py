@@ -11,17 +11,17 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from jsa.cache import ChainCache
+from jsa.batch import Batch, Estimate
+from jsa.chains import ChainCache
 from jsa.errors import UsageError
 from jsa.estimators.base import at_least, space_of
 from jsa.estimators.weighted import WeightedEstimator, weighted_loss
+from jsa.importance import cached_state_win_rate, effective_sample_size, log_mean_weight
+from jsa.kernels.independence import metropolis_independence
+from jsa.kernels.trajectory import Trajectory
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel, Posterior
-from jsa.passes import posterior_of
-from jsa.samplers.independence import metropolis_independence
-from jsa.samplers.trajectory import Trajectory
-from jsa.types import Batch, Estimate
-from jsa.weights import effective_sample_size, log_mean_weight, outweighing_share
+from jsa.model_calls import posterior_of
 
 
 class Stage(IntEnum):
@@ -108,7 +108,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
         diagnostics = {
             "acceptance": accepted.to(proposed.dtype).mean() / len(trajectory.path),
             "effective_sample_size": effective_sample_size(proposed).mean(),
-            "outweighing_share": outweighing_share(trajectory.log_weights),
+            "cached_state_win_rate": cached_state_win_rate(trajectory.log_weights),
             **self.store(batch, trajectory.last, accepted > 0),
         }
         return Estimate(loss, log_mean_weight(proposed).mean(), trajectory.log_weights, diagnostics)

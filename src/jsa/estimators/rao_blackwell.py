@@ -8,8 +8,8 @@ from torch import Tensor
 
 from jsa.estimators.base import Description
 from jsa.estimators.persistent import PersistentEstimator
-from jsa.samplers.trajectory import Trajectory
-from jsa.weights import occupancy
+from jsa.importance import occupancy
+from jsa.kernels.trajectory import Trajectory
 
 
 class RaoBlackwellJSA(PersistentEstimator):
@@ -23,11 +23,11 @@ class RaoBlackwellJSA(PersistentEstimator):
     and the weights are the mean of a over the moves. The chain itself is still sampled.
 
     References:
-        Casella and Robert, Rao-Blackwellisation of sampling schemes, Biometrika 83 (1996).
+        Casella and Robert, Rao-Blackwellization of sampling schemes, Biometrika 83 (1996).
     """
 
     description: ClassVar[Description] = Description(
-        optimises="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
+        optimizes="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
         unbiased="in stage II, when the chains follow the posterior; stage I is biased",
         latents="all",
         decoder_evaluations="n + 1, and a backward over the states that count",

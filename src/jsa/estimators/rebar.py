@@ -11,11 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from jsa.distributions import factorised
+from jsa.batch import Batch, Estimate
+from jsa.distributions import factorized
 from jsa.estimators.base import Description, Estimator, at_least, space_of
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
-from jsa.passes import log_joint, refuse_non_finite
+from jsa.model_calls import log_joint, refuse_non_finite
 from jsa.posteriors import LayeredPosterior
 from jsa.relaxation import (
     Discrete,
@@ -30,7 +31,6 @@ from jsa.relaxation import (
     relaxed_descendants,
     uniforms_for,
 )
-from jsa.types import Batch, Estimate
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class HardDraw:
 
 
 class Rebar(Estimator):
-    r"""The score-function gradient less a relaxed control variate, whose mean is put back by reparameterisation.
+    r"""The score-function gradient less a relaxed control variate, whose mean is put back by reparameterization.
 
     For each layer i with logits l, perturbed logits z, the state b = hard(z), and z' drawn anew given b,
 
@@ -91,7 +91,7 @@ class Rebar(Estimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="yes",
         latents="Bernoulli, categorical",
         decoder_evaluations="n (1 + 2 L) for L layers",
@@ -139,7 +139,7 @@ class Rebar(Estimator):
         where = draw.posterior.latent.slices[number]
         state = draw.h[..., where]
         logits = draw.distributions[number].logits.detach().expand_as(state).clone().requires_grad_()
-        distribution = discrete(factorised(draw.distributions[number].layer, logits))
+        distribution = discrete(factorized(draw.distributions[number].layer, logits))
         z = perturbed(distribution, draw.noise[..., where])
         again = self._perturbed_again(distribution, state, draw.second_noise[..., where])
         control = self._control(draw, number, torch.stack([z, again]))

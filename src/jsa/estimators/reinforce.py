@@ -7,11 +7,10 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
+from jsa.batch import Batch, Estimate
 from jsa.errors import UsageError
-from jsa.estimators.base import Description, Estimator, at_least
-from jsa.estimators.score import score_samples
+from jsa.estimators.base import Description, Estimator, at_least, score_samples
 from jsa.model import LatentVariableModel
-from jsa.types import Batch, Estimate
 
 Baseline = Literal["none", "running"]
 
@@ -35,7 +34,7 @@ class Reinforce(Estimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="yes",
         latents="all",
         decoder_evaluations="n",
@@ -55,16 +54,16 @@ class Reinforce(Estimator):
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws, and weighs each score by its centred signal."""
+        """Draws, and weighs each score by its centered signal."""
         draws = score_samples(model, batch, self.particles)
         signal = draws.log_weights
-        centred = signal
+        centered = signal
         if self.baseline == "running":
             # The mean of no earlier signal is no baseline: the division corrects the zero at which it began.
             correction = 1 - self.decay ** self.steps.clamp_min(1).to(signal.dtype)
-            centred = signal - torch.where(self.steps > 0, self.running_signal / correction, 0.0)
+            centered = signal - torch.where(self.steps > 0, self.running_signal / correction, 0.0)
             if self.training:
                 self.running_signal.lerp_(signal.mean().to(self.running_signal.dtype), 1 - self.decay)
                 self.steps += 1
-        loss = -(centred * draws.log_inference + draws.log_joint).mean()
+        loss = -(centered * draws.log_inference + draws.log_joint).mean()
         return Estimate(loss, signal.mean(), signal, {})

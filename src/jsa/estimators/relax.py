@@ -36,7 +36,7 @@ class Relax(Rebar):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="yes",
         latents="Bernoulli, categorical",
         decoder_evaluations="n (1 + 2 L) for L layers",

@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jsa.batch import Batch, Estimate
 from jsa.errors import UsageError
 from jsa.estimators.base import Description, at_least
 from jsa.estimators.weighted import WeightedEstimator, weighted_loss
+from jsa.importance import effective_sample_size, log_mean_weight
 from jsa.model import Generative, LatentVariableModel
-from jsa.passes import draw, evaluate, log_prob, posterior_of
-from jsa.types import Batch, Estimate
-from jsa.weights import effective_sample_size, log_mean_weight
+from jsa.model_calls import draw, evaluate, log_prob, posterior_of
 
 
 class ReweightedWakeSleep(WeightedEstimator):
@@ -37,7 +37,7 @@ class ReweightedWakeSleep(WeightedEstimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="multi-sample bound for theta, KL(p(h|x) || q(h|x)) for phi",
+        optimizes="multi-sample bound for theta, KL(p(h|x) || q(h|x)) for phi",
         unbiased="for theta; the wake phase of phi has a bias of order 1/n, sleep is unbiased under the model's own x",
         latents="all",
         decoder_evaluations="n, and a backward over the states that count",

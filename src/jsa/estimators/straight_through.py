@@ -32,7 +32,7 @@ class StraightThrough(GumbelSoftmax):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="ELBO",
+        optimizes="ELBO",
         unbiased="for theta; no for phi",
         latents="Bernoulli, categorical",
         decoder_evaluations="n",

@@ -6,11 +6,10 @@ from typing import ClassVar
 
 import torch
 
-from jsa.estimators.base import Description, Estimator, at_least
-from jsa.estimators.score import score_samples
+from jsa.batch import Batch, Estimate
+from jsa.estimators.base import Description, Estimator, at_least, score_samples
+from jsa.importance import leave_one_out_bounds, log_mean_weight
 from jsa.model import LatentVariableModel
-from jsa.types import Batch, Estimate
-from jsa.weights import leave_one_out_bounds, log_mean_weight
 
 
 class VIMCO(Estimator):
@@ -19,7 +18,7 @@ class VIMCO(Estimator):
     .. math:: \sum_k (L - L_{-k} - \bar w_k) \nabla_\phi \log q(h_k | x) + \bar w_k \nabla_\theta \log p(x, h_k)
 
     where L is the log of the mean weight, L_{-k} the same with f_k replaced by the mean of the others, and
-    w-bar the normalised weights. The term in w-bar comes from the derivative of L itself.
+    w-bar the normalized weights. The term in w-bar comes from the derivative of L itself.
 
     Args:
         particles: The number n of draws a row, at least 2.
@@ -29,7 +28,7 @@ class VIMCO(Estimator):
     """
 
     description: ClassVar[Description] = Description(
-        optimises="multi-sample bound",
+        optimizes="multi-sample bound",
         unbiased="yes",
         latents="all",
         decoder_evaluations="n",
@@ -46,8 +45,8 @@ class VIMCO(Estimator):
         weights = draws.log_weights
         bound = log_mean_weight(weights)
         gain = bound - leave_one_out_bounds(weights)
-        normalised = weights.softmax(0)
+        normalized = weights.softmax(0)
         # A state of probability zero has no weight, and must not count although its logarithm is minus infinity.
-        joint = torch.where(normalised > 0, draws.log_joint, 0)
-        surrogate = (gain - normalised) * draws.log_inference + normalised * joint
+        joint = torch.where(normalized > 0, draws.log_joint, 0)
+        surrogate = (gain - normalized) * draws.log_inference + normalized * joint
         return Estimate(-surrogate.sum(0).mean(), bound.mean(), weights, {})

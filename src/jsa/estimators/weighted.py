@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from jsa.batch import Batch
 from jsa.estimators.base import Estimator
 from jsa.model import LatentVariableModel
-from jsa.passes import EvaluatedStates, log_joint, log_prob
+from jsa.model_calls import EvaluatedStates, log_joint, log_prob
 from jsa.posteriors import RowsTaken
-from jsa.types import Batch
 
 
 class WeightedEstimator(Estimator, ABC):
@@ -73,7 +73,7 @@ def weighted_loss(
         weights: The weight of each candidate.
         inference_scale: A factor of the second term.
     """
-    counting = that_count(weights)
+    counting = non_negligible(weights)
     candidate, row = counting.nonzero(as_tuple=True)
     share = len(row) / weights.numel()
     if (
@@ -98,7 +98,7 @@ def weighted_loss(
     return WeightedLoss(-total / len(batch), share)
 
 
-def that_count(weights: Float[Tensor, "candidates batch"]) -> Bool[Tensor, "candidates batch"]:
+def non_negligible(weights: Float[Tensor, "candidates batch"]) -> Bool[Tensor, "candidates batch"]:
     """Which candidates count: most of a chain are refused and carry no weight.
 
     A weight below the square of the precision is dropped too: no sum can show it, and products with it are denormal

@@ -10,18 +10,16 @@ import torch.nn.functional as F
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
+from jsa.batch import Batch
 from jsa.errors import UsageError, check_at_least
-from jsa.evaluation.by_row import RowLikelihoods
-from jsa.evaluation.chunks import device_of, in_chunks, states_in_chunk
-from jsa.evaluation.likelihood import Progress, evaluating
+from jsa.evaluation.likelihood import Progress, RowLikelihoods, device_of, evaluating, in_chunks, states_in_chunk
+from jsa.evaluation.results import Likelihood
 from jsa.evaluation.rows import Rows, as_rows
-from jsa.evaluation.score import Likelihood
+from jsa.importance import effective_sample_size, log_mean_weight
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel, Posterior
-from jsa.modes import random_numbers_of
-from jsa.passes import draw, evaluate, log_joint, log_prob, posterior_of, refuse_wrong_joint
-from jsa.types import Batch
-from jsa.weights import effective_sample_size, log_mean_weight
+from jsa.model_calls import draw, evaluate, log_joint, log_prob, posterior_of, refuse_wrong_joint
+from jsa.torch_contexts import seeded
 
 STEEPNESS = 4.0
 """How much slower temperatures change at both ends than in the middle."""
@@ -87,7 +85,7 @@ def annealed_row_likelihoods(
     rows = as_rows(rows)
     device = device or device_of(model)
     betas, values, sizes = inverse_temperatures(steps), [], []
-    with evaluating(model), random_numbers_of(seed, device):
+    with evaluating(model), seeded(seed, device):
         for batch in in_chunks(rows, max(1, states_in_chunk(rows) // samples), device):
             weights = annealed_weights(model, batch, samples, betas)
             values.append(-log_mean_weight(weights))

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jsa.batch import Batch
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel, Posterior
-from jsa.passes import log_prob, posterior_of
+from jsa.model_calls import log_prob, posterior_of
 from jsa.posteriors import NoiseDriven
-from jsa.types import Batch
 
 BLOCK = 50
 
@@ -85,10 +85,10 @@ def device_uniforms(out: Float[Tensor, "samples variables"], seed: int, row: int
 
 
 def _mixed(seed: int, row: int, block: int) -> int:
-    """A seed of 32 bits, which is all that the CPU generator uses, different for neighbouring rows and blocks.
+    """A seed of 32 bits, which is all that the CPU generator uses, different for neighboring rows and blocks.
 
     For one seed the map from (row, block) is a bijection up to 2^20 rows and 4,096 blocks (204,800 samples): the last
-    five lines are the finaliser of MurmurHash3, which can be inverted.
+    five lines are the finalizer of MurmurHash3, which can be inverted.
     """
     value = ((row << 12) ^ block ^ (seed * 0x9E3779B1)) & 0xFFFFFFFF
     value ^= value >> 16

@@ -9,17 +9,16 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from jsa.batch import Batch
 from jsa.errors import NumericalError, UsageError, check_at_least
-from jsa.evaluation.chunks import device_of, in_chunks, states_in_chunk
 from jsa.evaluation.draws import BLOCK, RowDraws
-from jsa.evaluation.likelihood import Progress, evaluating
+from jsa.evaluation.likelihood import Progress, device_of, evaluating, in_chunks, states_in_chunk
 from jsa.evaluation.rows import Rows, as_rows
+from jsa.importance import effective_sample_size
 from jsa.latent import ENUMERATION_LIMIT
 from jsa.model import Generative, LatentVariableModel
-from jsa.modes import random_numbers_of
-from jsa.passes import evaluate, log_joint_of_all, posterior_of, refuse_wrong_joint, states_at_once
-from jsa.types import Batch
-from jsa.weights import effective_sample_size
+from jsa.model_calls import evaluate, log_joint_of_all, posterior_of, refuse_wrong_joint, states_at_once
+from jsa.torch_contexts import seeded
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def impute(
     rows = as_rows(rows)
     device = device or device_of(model)
     filled, sizes = [], []
-    with evaluating(model), random_numbers_of(seed, device):
+    with evaluating(model), seeded(seed, device):
         exact = model.latent.states <= min(samples, ENUMERATION_LIMIT)
         every = model.latent.enumerate(device=device) if exact else None
         at_once = states_in_chunk(rows)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 
-from jsa.errors import UsageError
-from jsa.evaluation.by_row import RowLikelihoods
-from jsa.evaluation.chunks import device_of, in_chunks, states_in_chunk
+from jsa.batch import Batch
+from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.draws import BLOCK, RowDraws
+from jsa.evaluation.results import Likelihood as Likelihood
 from jsa.evaluation.rows import Rows, as_rows
-from jsa.evaluation.score import Likelihood as Likelihood
+from jsa.importance import effective_sample_size, log_mean_weight
 from jsa.model import LatentVariableModel
-from jsa.modes import in_evaluation_mode
-from jsa.passes import evaluate, log_joint_of_all, posterior_of, refuse_wrong_joint, state_dtype
-from jsa.weights import effective_sample_size, log_mean_weight
+from jsa.model_calls import evaluate, log_joint_of_all, posterior_of, refuse_wrong_joint, state_dtype, states_at_once
+from jsa.torch_contexts import in_evaluation_mode
 
 WEIGHTS_AT_ONCE = 50_000
 """Log-weights that are summed up at once: fifty rows of 1,000 samples."""
@@ -214,3 +214,70 @@ def _joined(chunks: Iterable[Float[Tensor, "samples some"]]) -> Iterator[Float[T
             waiting = []
     if waiting:
         yield torch.cat(waiting, dim=1).double()
+
+
+@dataclass(frozen=True)
+class RowLikelihoods:
+    """The negative log-likelihood of each row, in nats; rows of a high one are unusual under the model.
+
+    Attributes:
+        nll: -log p(x) of each row, or its estimate.
+        effective_sample_size: How many exact posterior samples the importance samples of each row are worth; infinite
+            where the likelihood is exact.
+        samples: The number of importance samples a row, 0 where the likelihood is exact.
+        annealing_steps: The temperatures between q and the posterior, 0 where nothing was annealed.
+    """
+
+    nll: Float64[Tensor, " rows"]
+    effective_sample_size: Float64[Tensor, " rows"]
+    samples: int
+    annealing_steps: int = 0
+
+    def __post_init__(self) -> None:
+        wrong = (~self.nll.isfinite()).nonzero()
+        if len(wrong):
+            row = int(wrong[0])
+            raise NumericalError(
+                f"log p(x) is {-float(self.nll[row])} at row {row} ({len(wrong)} such rows): none of the states drawn "
+                "has a positive probability under the model"
+            )
+
+    @property
+    def mean(self) -> Likelihood:
+        """Their mean, with its errors."""
+        rows, samples = len(self.nll), self.samples
+        # The delta method: the variance of log w-bar is that of w-bar over its squared mean, which is 1/ESS - 1/S. One
+        # sample says nothing of its spread, and exact figures have none.
+        unknown = float("nan")
+        correction = 1.0 if not samples else samples / (samples - 1) if samples > 1 else unknown
+        variance = (1 / self.effective_sample_size - (1 / samples if samples else 0)).clamp_min(0) * correction
+        return Likelihood(
+            nll=float(self.nll.mean()),
+            row_error=float(self.nll.std()) / math.sqrt(rows) if rows > 1 else unknown,
+            monte_carlo_error=float(variance.sum().sqrt()) / rows,
+            upward_bias=0.5 * float(variance.mean()),
+            effective_sample_size=float(self.effective_sample_size.mean()),
+            lowest_effective_sample_size=float(self.effective_sample_size.min()),
+            samples=samples,
+            rows=rows,
+            annealing_steps=self.annealing_steps,
+        )
+
+
+def states_in_chunk(rows: Rows) -> int:
+    """About how many states of such rows are evaluated at once."""
+    return states_at_once(rows.batch(torch.arange(1))) if len(rows) else 1
+
+
+def in_chunks(rows: Rows, size: int, device: torch.device) -> Iterator[Batch]:
+    """All rows, so many at once, on a device."""
+    if len(rows) == 0:
+        raise UsageError("there are no rows to evaluate")
+    for index in torch.arange(len(rows)).split(size):
+        yield rows.batch(index, device)
+
+
+def device_of(model: torch.nn.Module) -> torch.device:
+    """Where a model is evaluated: where its parameters are."""
+    first = next(model.parameters(), None)
+    return torch.device("cpu") if first is None else first.device

@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.careful import careful
+from jsa.batch import Batch
+from jsa.distributions import validating_values
 from jsa.errors import JsaError, UsageError
 from jsa.evaluation.posterior_gradient import can_be_enumerated
 from jsa.model import LatentVariableModel
-from jsa.passes import draw, evaluate, log_joint, log_prob, posterior_of, state_dtype
+from jsa.model_calls import draw, evaluate, log_joint, log_prob, posterior_of, state_dtype
 from jsa.posteriors import LayeredPosterior, RowsTaken
-from jsa.types import Batch
 
 STATES_COMPARED, ROWS_COMPARED = 3, 4
 FEWEST_EXPECTED = 5.0
@@ -24,12 +24,12 @@ FEWEST_EXPECTED = 5.0
 SIGMAS = 6.0
 """How far off counts may be. A normal deviate comes so far once in 10^9 times."""
 MIXED = (
-    "rows or states know of each other (a wrong reshape, batch normalisation), or it is random (dropout); mend it, or "
+    "rows or states know of each other (a wrong reshape, batch normalization), or it is random (dropout); mend it, or "
     "keep such layers in evaluation mode"
 )
 ALONE = "it must work for whichever rows and states it is given, in any order, and from what it is given alone"
 DIMENSIONS = "the functions of deeper layers take states with any number of dimensions before the rows"
-NARROWED = "take gives rows what belongs to others (where a deeper layer uses batch, leave out of_states_alone)"
+NARROWED = "take gives rows what belongs to others (where a deeper layer uses batch, leave out independent_of_x)"
 
 
 def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -> None:
@@ -59,7 +59,7 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
     """
     if len(batch) < 2:
         raise UsageError(f"a model is checked with 2 rows or more, not {len(batch)}: one cannot be taken for another")
-    with _leaving_no_trace(model, batch), careful():
+    with _leaving_no_trace(model, batch), validating_values():
         h = _checked_draws(model, batch)
         _check_gradients(model, batch, h)
         if model.relaxable:

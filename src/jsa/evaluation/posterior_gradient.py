@@ -8,15 +8,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from jsa.batch import Batch
 from jsa.errors import UsageError
 from jsa.estimators import Enumeration
 from jsa.estimators.weighted import weighted_loss
-from jsa.evaluation.gradients import gradient_vectors, parameter_groups
-from jsa.evaluation.moments import GROUPS, Moments, group_sizes
+from jsa.evaluation.moments import GROUPS, Moments, gradient_vectors, group_sizes, parameter_groups
+from jsa.kernels import metropolis_independence
 from jsa.model import LatentVariableModel, Posterior
-from jsa.passes import posterior_of
-from jsa.samplers import metropolis_independence
-from jsa.types import Batch
+from jsa.model_calls import posterior_of
 
 MOVES_AT_ONCE = 20
 

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float, Num
 from torch import Tensor
 
+from jsa.batch import Batch
 from jsa.errors import UsageError
-from jsa.types import Batch
 
 
 @runtime_checkable

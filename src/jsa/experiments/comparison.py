@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from jsa.experiments.methods import Method
 from jsa.experiments.results import Result, mean_and_deviation
-from jsa.experiments.tables import Column, Published, Table, table
-from jsa.files import write_text
+from jsa.experiments.tables import Column, Method, Published, Table, table
+from jsa.io.atomic_files import write_text
 
 
 @dataclass(frozen=True)

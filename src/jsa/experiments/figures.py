@@ -12,18 +12,37 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jsa.errors import UsageError
 from jsa.experiments.comparison import ComparedTable, compared_tables
-from jsa.experiments.methods import Method
 from jsa.experiments.results import Point, Result, VariancePoint, mean_and_deviation
-from jsa.experiments.styles import STYLES
-from jsa.experiments.tables import Column
-from jsa.files import replacing
+from jsa.experiments.tables import Column, Method
+from jsa.io.atomic_files import replacing
+from jsa.report.entry import Style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours with a darker yellow, as in the style sheet of the report, and its marks.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#3FA0DC", "#1C1F24", "#B5A800")
+
+# Where a color comes twice in a table, the mark differs.
+STYLES = {
+    "jsa": Style(color=1, mark=0),
+    "jsa-rao-blackwell": Style(color=3, mark=3),
+    "hybrid": Style(color=4, mark=1),
+    "jsa-stale-weight": Style(color=7, mark=0),
+    "rws": Style(color=0, mark=2),
+    "vimco": Style(color=2, mark=4),
+    "rloo": Style(color=5, mark=2),
+    "arm": Style(color=6, mark=3),
+    "arsm": Style(color=6, mark=3),
+    "rebar": Style(color=6, mark=5),
+    "concrete": Style(color=2, mark=1),
+    "st-gumbel-softmax": Style(color=0, mark=1),
+    "nvil": Style(color=7, mark=1),
+    "reinforce": Style(color=7, mark=5),
+}
+
+
+# Okabe and Ito's colors with a darker yellow, as in the style sheet of the report, and its marks.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#3FA0DC", "#1C1F24", "#B5A800")
 MARKERS = ("o", "s", "^", "D", "v", "x")
 MARKERS_A_LINE = 8
 NATS_SHOWN = 12.0
@@ -167,11 +186,11 @@ def _panels(rows: int, height: float, same_scale: bool) -> tuple[Figure, Sequenc
 def _draw(axis: Axes, curve: Curve, method: Method) -> None:
     if not curve.x:
         return
-    colour, marker = COLOURS[STYLES[method.name].colour], MARKERS[STYLES[method.name].mark]
+    color, marker = COLORS[STYLES[method.name].color], MARKERS[STYLES[method.name].mark]
     axis.plot(
         curve.x,
         curve.mean,
-        color=colour,
+        color=color,
         marker=marker,
         markersize=3.5,
         markevery=max(1, len(curve.x) // MARKERS_A_LINE),
@@ -183,7 +202,7 @@ def _draw(axis: Axes, curve: Curve, method: Method) -> None:
             [mean + sign * (spread or 0) for mean, spread in zip(curve.mean, curve.deviation, strict=True)]
             for sign in (-1, 1)
         )
-        axis.fill_between(curve.x, low, high, color=colour, alpha=0.15, linewidth=0)
+        axis.fill_between(curve.x, low, high, color=color, alpha=0.15, linewidth=0)
 
 
 def _mark_switch(axis: Axes, methods: Sequence[tuple[Method, Sequence[Result]]]) -> None:
@@ -196,14 +215,14 @@ def _mark_switch(axis: Axes, methods: Sequence[tuple[Method, Sequence[Result]]])
 def _mark_switches(
     axis: Axes, methods: Sequence[tuple[Method, Sequence[Result]]], place: Callable[[Point], float]
 ) -> None:
-    """A line for each method with chains, in its colour: in time, each begins stage II somewhere else."""
+    """A line for each method with chains, in its color: in time, each begins stage II somewhere else."""
     for method, runs in methods:
         switched = [run for run in runs if run.switch_epoch is not None]
         last = [[place(point) for point in run.curve if point.stage == 1][-1:] for run in switched]
         found = [where for places in last for where in places]
         if found:
-            colour = COLOURS[STYLES[method.name].colour]
-            axis.axvline(sum(found) / len(found), color=colour, linestyle=":", linewidth=0.8)
+            color = COLORS[STYLES[method.name].color]
+            axis.axvline(sum(found) / len(found), color=color, linestyle=":", linewidth=0.8)
 
 
 def _finish(figure: Figure, title: str, note: str | None = None) -> None:

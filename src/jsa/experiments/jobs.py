@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast, get_args
 
-from jsa.configuration import TrainConfig
 from jsa.data import names
-from jsa.data.folders import user_folder
-from jsa.errors import UsageError, check_at_least, unknown_name
-from jsa.experiments.protocol import Budget, with_epochs, within
-from jsa.experiments.tables import Cell, table
+from jsa.data.catalog import user_folder
+from jsa.errors import DataError, UsageError, check_at_least, unknown_name
+from jsa.experiments.tables import Budget, Cell, table, with_epochs, within
+from jsa.runs.config import TrainConfig
 
 ENVIRONMENT_VARIABLE = "JSA_RUNS"
 
@@ -208,7 +207,7 @@ def plan(
 
 
 def _table_digest(data: str) -> str | None:
-    """A few digits of the content of a table; none for a dataset of the catalogue."""
+    """A few digits of the content of a table; none for a dataset of the catalog."""
     if data in names():
         return None
     path = Path(data).expanduser()
@@ -216,3 +215,19 @@ def _table_digest(data: str) -> str | None:
         raise UsageError(f"there is no dataset and no file {data}: the datasets are {', '.join(names())}")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:8]
+
+
+def check_data(jobs: Iterable[Job]) -> None:
+    """Loads each dataset once; the error for one that is missing says what can be taken in its place."""
+    from jsa.data import load  # only here: jobs are planned without torch
+
+    for name in dict.fromkeys(job.config.data for job in jobs):
+        try:
+            load(name)
+        except DataError as error:
+            if name != "mnist-salakhutdinov":
+                raise
+            raise DataError(
+                f"{error}; or take the binarization that comes with jsa for table1 or table3 by --data mnist-static, "
+                "which marks the table"
+            ) from error

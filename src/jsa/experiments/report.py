@@ -7,12 +7,12 @@ from pathlib import Path
 
 from jsa.errors import UsageError
 from jsa.experiments.comparison import Compared, ComparedTable, compared_tables, plus_minus
+from jsa.experiments.figures import STYLES
 from jsa.experiments.jobs import Places
 from jsa.experiments.results import Point, Result, VariancePoint, read_results
-from jsa.experiments.styles import STYLES
 from jsa.report.entry import CURVE_FIGURES, Entry, Track
+from jsa.report.html import Picture, read_picture
 from jsa.report.page import Page
-from jsa.report.pictures import Picture, read_picture
 from jsa.report.tables import Figure, FigureTable, Row
 
 PRINTED = 0.1

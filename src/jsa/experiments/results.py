@@ -10,15 +10,16 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from jsa.configuration import TrainConfig
 from jsa.errors import UsageError
-from jsa.evaluation.score import Likelihood, LogVariance
+from jsa.evaluation.results import Likelihood, LogVariance
 from jsa.experiments.jobs import Job, Places
 from jsa.experiments.tables import TABLES
-from jsa.files import write_text
-from jsa.provenance import Provenance
-from jsa.records import from_record, read_json, to_record
+from jsa.io.atomic_files import write_text
+from jsa.io.json_records import from_record, read_json, to_record
+from jsa.io.provenance import Provenance
+from jsa.runs.config import TrainConfig
 
 FORMAT = 1
 DIGITS = 7
@@ -124,7 +125,7 @@ def _result(record: object, path: Path) -> Result:
     if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
         raise UsageError(f"{path} is no result that this version of jsa reads: make it again")
     try:
-        result = from_record(Result, record)
+        result = from_record(Result, _with_present_names(record))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
     if result.best_epoch not in {found.epoch for found in result.leading}:
@@ -135,6 +136,17 @@ def _result(record: object, path: Path) -> Result:
             f"with {result.job.command}"
         )
     return result
+
+
+NAMES_OF_0_1_0 = {"optimisation": "optimization", "optimiser": "optimizer", "initialisation": "initialization"}
+"""Fields that version 0.1.0 spelled otherwise."""
+
+
+def _with_present_names(record: Any) -> Any:
+    """A record of version 0.1.0 with the names of today."""
+    if isinstance(record, dict):
+        return {NAMES_OF_0_1_0.get(name, name): _with_present_names(value) for name, value in record.items()}
+    return [_with_present_names(item) for item in record] if isinstance(record, list) else record
 
 
 def is_done(job: Job, places: Places) -> bool:

@@ -6,19 +6,29 @@ It ends itself, with a checkpoint, when its standard input is closed.
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from typing import ClassVar
 
-from jsa.assembly import open_run
+import torch
+from torch import Tensor
+
+from jsa.batch import Batch
 from jsa.errors import UsageError, guarded
-from jsa.experiments.jobs import Job, Places
-from jsa.experiments.published import published_methods
+from jsa.estimators import ESTIMATORS, JSA
+from jsa.estimators.base import Description
+from jsa.evaluation.ancestral_samples import contexts_of, sample_rows
+from jsa.evaluation.gradient_variance import gradient_variance
+from jsa.evaluation.results import LogVariance
+from jsa.experiments.jobs import VARIANCES, Job, Places
 from jsa.experiments.results import (
     Point,
     Result,
@@ -27,16 +37,119 @@ from jsa.experiments.results import (
     significant,
     write_result,
 )
-from jsa.experiments.variance import DRAWS, variances_along
-from jsa.files import remove_leftovers
-from jsa.pictures import save_grid
-from jsa.records import from_record
-from jsa.run import Changes, Outcome, resume, run
-from jsa.sampling import contexts_of, sample_rows
-from jsa.training.folder import RunFolder
-from jsa.training.lock import InUseError
-from jsa.training.scores import read_rescored
-from jsa.training.signals import StopRequest
+from jsa.io.atomic_files import remove_leftovers, write_text
+from jsa.io.json_records import from_record, read_json, to_record
+from jsa.io.lock import InUseError
+from jsa.kernels.trajectory import Trajectory, evaluate_candidates
+from jsa.learner import Learner
+from jsa.model import LatentVariableModel, Posterior
+from jsa.runs.build import load_splits, make_estimator, make_model, open_run
+from jsa.runs.folder import RunFolder
+from jsa.runs.plots import save_grid
+from jsa.runs.run import Changes, Outcome, prepare_machine, resume, run
+from jsa.runs.scores import read_rescored
+from jsa.training.progress import evaluation_progress
+from jsa.training.signals import StopRequest, StopRequestedError
+from jsa.training.state import load_learner
+
+STALE_WEIGHT = "jsa-stale-weight"
+
+
+class StaleWeightJSA(JSA):
+    """JSA with the sampler of the published categorical experiment, which never updates the running weight.
+
+    Every proposal is compared with the state that the chain had at the beginning of the visit. Such a chain has another
+    invariant distribution than the posterior: with many particles it ends near a draw of q whose weight exceeds that of
+    the initial state.
+    """
+
+    description: ClassVar[Description] = Description(
+        optimizes="nothing that is known",
+        unbiased="no: its chains do not leave the posterior invariant",
+        latents="all",
+        decoder_evaluations="n + 1, and a backward over the states visited",
+        reference="the program published with Ou & Song, UAI 2020",
+    )
+
+    def move(
+        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
+    ) -> Trajectory:
+        """Moves the chains of a batch without ever updating the weight that proposals are compared with."""
+        evaluated = evaluate_candidates(model, batch, posterior, initial, self.particles)
+        uniforms = torch.rand(self.particles, len(batch), dtype=evaluated.h.dtype, device=evaluated.h.device)
+        return Trajectory(evaluated, stale_weight_path(evaluated.log_weights, uniforms))
+
+
+def stale_weight_path(log_weights: Tensor, uniforms: Tensor) -> Tensor:
+    """The states that are visited: after each move the last proposal that was accepted.
+
+    >>> log_weights = torch.tensor([[0.0], [2.0], [1.0]])
+    >>> stale_weight_path(log_weights, torch.tensor([[0.9], [0.9]])).flatten()  # 2 is accepted although 1 is better
+    tensor([1, 2])
+    """
+    accepted = uniforms.log() + log_weights[0] < log_weights[1:]
+    numbers = torch.arange(1, len(log_weights), device=log_weights.device).unsqueeze(1)
+    return torch.where(accepted, numbers, 0).cummax(0).values
+
+
+@contextmanager
+def published_methods() -> Iterator[None]:
+    """Makes the methods of the published program known by name."""
+    ESTIMATORS[STALE_WEIGHT] = StaleWeightJSA
+    try:
+        yield
+    finally:
+        del ESTIMATORS[STALE_WEIGHT]
+
+
+ROWS, DRAWS = 200, 1_000
+"""The paper's batch and the number of its gradients."""
+
+
+def variances_along(folder: RunFolder, stop: StopRequest, draws: int) -> tuple[VariancePoint, ...]:
+    """Measures at each snapshot of a finished run; what was measured before a stop is not measured again.
+
+    The figure is the paper's: the variance of one gradient of the first training rows, in the stage that the run was
+    in, and with the states of the chains held fixed where they persist.
+    """
+    config = folder.read_config()
+    every = config.machine.snapshot_every
+    epochs = [] if every is None else list(range(every, config.epochs + 1, every))
+    path = folder.path / VARIANCES
+    known = _read(path)
+    if known.keys() >= set(epochs):
+        return tuple(known[epoch] for epoch in epochs)
+    prepare_machine(config)
+    splits = load_splits(config)
+    model = make_model(config, splits.row_shape)
+    estimator = make_estimator(config, model, splits.train, folder)
+    learner = Learner(model, estimator)
+    batch = splits.train.batch(torch.arange(min(ROWS, len(splits.train))))
+    for epoch in epochs:
+        if epoch in known:
+            continue
+        load_learner(folder.snapshot(epoch), learner)
+        torch.manual_seed(config.seed)
+        try:
+            with evaluation_progress(draws, f"gradients at epoch {epoch}") as progress:
+                found = gradient_variance(model, estimator, batch, draws, progress=stop.interrupting(progress))
+        except StopRequestedError:
+            raise stop.interrupted(f"before the variance at epoch {epoch}", "the same command") from None
+        known[epoch] = VariancePoint(epoch, _varying(found["theta"]), _varying(found["phi"]))
+        write_text(path, json.dumps([to_record(point) for point in known.values()]) + "\n")
+    return tuple(known[epoch] for epoch in epochs)
+
+
+def _varying(found: LogVariance) -> LogVariance | None:
+    return found if math.isfinite(found.log_variance) else None
+
+
+def _read(path: Path) -> dict[int, VariancePoint]:
+    if not path.is_file():
+        return {}
+    points = [from_record(VariancePoint, record, str(path)) for record in read_json(path)]
+    return {point.epoch: point for point in points}
+
 
 PATIENCE = 60.0
 """Seconds to wait for the process of an earlier call that is just writing its last checkpoint."""

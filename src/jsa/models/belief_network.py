@@ -11,19 +11,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from jsa.distributions import Factorised, factorised
+from jsa.batch import Batch
+from jsa.distributions import Factorized, factorized
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace, Layer
 from jsa.model import LatentVariableModel
-from jsa.models.configuration import Style
 from jsa.models.networks import Conditional, Perceptron
 from jsa.models.observations import Observations
+from jsa.models.presets import Style
 from jsa.posteriors import LayeredPosterior
-from jsa.types import Batch
 
 
 class BeliefNetwork(LatentVariableModel):
-    """Stochastic layers of any kind, each factorised given the next, with deterministic layers between them.
+    """Stochastic layers of any kind, each factorized given the next, with deterministic layers between them.
 
     With Bernoulli latents and no hidden layers this is the paper's "Linear" (one layer) or "Two layers"; with hidden
     layers "Nonlinear"; with a categorical layer the categorical autoencoder.
@@ -33,7 +33,7 @@ class BeliefNetwork(LatentVariableModel):
         latent: The stochastic layers, the one next to the data first.
         hidden: Widths of the deterministic layers of each inference conditional; the generative ones reverse them.
         prior: ``fixed`` for the fair coin, uniform class or standard normal; ``learned`` for free parameters.
-        style: Activation and initialisation of the deterministic layers.
+        style: Activation and initialization of the deterministic layers.
         missing: Whether values of x may be missing, NaN.
         indicators: Whether the inference network then also sees which ones are. To one that does not, they are zeros.
         values: How many of the values of ``observed`` each of its variables can take, the first ones; None for all.
@@ -93,9 +93,9 @@ class BeliefNetwork(LatentVariableModel):
             self.register_buffer("prior_parameters", parameters)
 
     @property
-    def prior(self) -> Factorised:
+    def prior(self) -> Factorized:
         """The distribution of the last layer."""
-        return factorised(self.latent.layers[-1], self.prior_parameters)
+        return factorized(self.latent.layers[-1], self.prior_parameters)
 
     def posterior(self, batch: Batch) -> LayeredPosterior:
         """q(h_1 | x) q(h_2 | h_1) ..., the first layer's parameters computed once."""
@@ -105,7 +105,7 @@ class BeliefNetwork(LatentVariableModel):
             for conditional, where in zip(deeper, self.latent.slices, strict=False)
         ]
         seen = self.observations.seen(batch.x)
-        return LayeredPosterior(self.latent, first(seen), conditionals, of_states_alone=True, known=batch.known)
+        return LayeredPosterior(self.latent, first(seen), conditionals, independent_of_x=True, known=batch.known)
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
         """log p(x | h_1) + log p(h_1 | h_2) + ... + log p(h_L)."""
@@ -123,7 +123,7 @@ class BeliefNetwork(LatentVariableModel):
         terms += [conditional(above).log_prob(below) for conditional, below, above in pairs]
         return [*terms, self.prior.log_prob(layers[-1])]
 
-    def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorised]:
+    def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorized]:
         """p(h_1 | h_2), ..., p(h_L): the distribution of each layer given the one above, for relaxed methods."""
         layers = [h[..., where] for where in self.latent.slices]
         pairs = zip(list(self.generative)[1:], layers[1:], strict=True)
@@ -139,12 +139,12 @@ class BeliefNetwork(LatentVariableModel):
             layers.insert(0, conditional(layers[0]).sample())
         return torch.cat(layers, dim=-1)
 
-    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorised:
+    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorized:
         """p(x | h_1)."""
-        distribution: Factorised = self.generative[0](h[..., self.latent.slices[0]])
+        distribution: Factorized = self.generative[0](h[..., self.latent.slices[0]])
         return distribution
 
 
-def _given_layer(conditional: nn.Module, where: slice, ancestors: Tensor) -> Factorised:
-    distribution: Factorised = conditional(ancestors[..., where])
+def _given_layer(conditional: nn.Module, where: slice, ancestors: Tensor) -> Factorized:
+    distribution: Factorized = conditional(ancestors[..., where])
     return distribution

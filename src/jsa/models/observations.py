@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from jsa.distributions import Factorised
+from jsa.distributions import Factorized
 from jsa.latent import Layer
 from jsa.models.networks import Perceptron
 
@@ -65,7 +65,7 @@ class Observations:
             return there
         return torch.cat([there, torch.zeros_like(x) if missing is None else missing.to(x.dtype)], dim=-1)
 
-    def log_prob(self, distribution: Factorised, x: Float[Tensor, "batch width"]) -> Float[Tensor, "*samples batch"]:
+    def log_prob(self, distribution: Factorized, x: Float[Tensor, "batch width"]) -> Float[Tensor, "*samples batch"]:
         """The log-probability of the values that are there."""
         missing = self._gaps(x)
         if missing is None:

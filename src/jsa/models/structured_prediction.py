@@ -9,15 +9,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.distributions import Factorised, factorised
+from jsa.batch import Batch
+from jsa.distributions import Factorized, factorized
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace, Layer
 from jsa.model import LatentVariableModel
-from jsa.models.configuration import Style
 from jsa.models.networks import Conditional, Perceptron
 from jsa.models.observations import Observations
+from jsa.models.presets import Style
 from jsa.posteriors import LayeredPosterior
-from jsa.types import Batch
 
 
 class StructuredPrediction(LatentVariableModel):
@@ -28,7 +28,7 @@ class StructuredPrediction(LatentVariableModel):
         context: The width of the context.
         latent: One stochastic layer.
         hidden: Widths of the deterministic layers of each of the three networks.
-        style: Activation and initialisation of the deterministic layers.
+        style: Activation and initialization of the deterministic layers.
         missing: Whether values of x may be missing, NaN, though none of the context.
         indicators: Whether the inference network then also sees which ones are. To one that does not, they are zeros.
         values: How many of the values of ``observed`` each of its variables can take, the first ones; None for all.
@@ -81,27 +81,27 @@ class StructuredPrediction(LatentVariableModel):
         """log p(x | h, c) + log p(h | c)."""
         # What the context alone determines is the same for all states of a row.
         of_context = batch.for_each_row(lambda rows: self.generative.network.of_context(_context(rows.context)))
-        observation: Factorised = self.generative(h, of_context)
+        observation: Factorized = self.generative(h, of_context)
         return self.observations.log_prob(observation, batch.x) + self._prior(batch).log_prob(h)
 
-    def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorised]:
+    def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorized]:
         """p(h | c), for relaxed methods."""
         return [self._prior(batch)]
 
     @torch.no_grad()
     def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Float[Tensor, "*samples width"]:
         """States from p(h | c), of shape (*shape, batch, width)."""
-        prior: Factorised = self.prior(_context(context))
+        prior: Factorized = self.prior(_context(context))
         return prior.sample(shape)
 
-    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorised:
+    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorized:
         """p(x | h, c)."""
-        distribution: Factorised = self.generative(h, self.generative.network.of_context(_context(context)))
+        distribution: Factorized = self.generative(h, self.generative.network.of_context(_context(context)))
         return distribution
 
-    def _prior(self, batch: Batch) -> Factorised:
+    def _prior(self, batch: Batch) -> Factorized:
         parameters = batch.for_each_row(lambda rows: self.prior.network(_context(rows.context)))
-        return factorised(self.prior.layer, parameters)
+        return factorized(self.prior.layer, parameters)
 
 
 def _context(context: Tensor | None) -> Tensor:

@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jsa.configuration import TrainConfig
-from jsa.evaluation.score import Likelihood
-from jsa.report.pictures import Picture
-from jsa.report.styles import Style
+from jsa.evaluation.results import Likelihood
+from jsa.report.html import Picture
+from jsa.runs.config import TrainConfig
+
+COLORS, MARKS = 8, 6
+"""How many there are in the style sheet and in the script."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """A color of Okabe and Ito and the shape of the marks, both as numbers."""
+
+    color: int
+    mark: int
+
+
+def styles(charts: Sequence[Collection[str]], chosen: Mapping[str, Style] | None = None) -> dict[str, Style]:
+    """The style of every series, given the series of each chart and the styles that some of them have already.
+
+    Each of the others takes a color that the series beside it have least, and a mark that those of its color have
+    not. The series of most charts choose first.
+
+    >>> styles([["a", "b"], ["b", "c"]])
+    {'b': Style(color=0, mark=0), 'a': Style(color=1, mark=0), 'c': Style(color=1, mark=0)}
+    """
+    appearances = Counter(name for chart in charts for name in dict.fromkeys(chart))
+    found = {name: style for name, style in (chosen or {}).items() if name in appearances}
+    for name, _ in sorted(appearances.items(), key=lambda item: -item[1]):
+        if name in found:
+            continue
+        beside = {other for chart in charts if name in chart for other in chart if other in found}
+        taken = Counter(found[other] for other in beside)
+        colors = Counter(found[other].color for other in beside)
+        color = min(range(COLORS), key=lambda number: colors[number])
+        choices = [Style(color, mark) for mark in range(MARKS)]
+        found[name] = min(choices, key=lambda style: taken[style])
+    return found
+
 
 Track = Mapping[str, Sequence[float | None]]
 """Figures along a run by name, all of one length; where there is no figure stands none."""
@@ -32,7 +67,7 @@ class Entry:
         config: Its settings.
         command: How to run it again.
         style: The look of the series; where there is none, it takes one that is free.
-        curve: Figures by epoch: the axes and the lines of :mod:`jsa.report.sections`.
+        curve: Figures by epoch: the axes and the lines of :mod:`jsa.report.charts`.
         variance: The variance of the gradients at some epochs.
         switch_epoch: The last epoch of stage I, where there is a second stage.
         best_epoch, valid_nll, valid_samples, test: Where it is finished: the epoch that was tested, what it scored on

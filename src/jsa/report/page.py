@@ -7,16 +7,17 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 
 from jsa import __version__
-from jsa.report.comparison import comparison_table
-from jsa.report.configurations import configurations, differences_table
+from jsa.errors import UsageError
+from jsa.io.atomic_files import check_destination, write_text
+from jsa.report.charts import chart_data, shown_sections
 from jsa.report.entry import Entry, groups
-from jsa.report.markup import Markup, data_block, element, joined, void
-from jsa.report.sections import chart_data, shown_sections
-from jsa.report.seeds import seeds_table
-from jsa.report.tables import FigureTable, figure_table
+from jsa.report.html import Markup, data_block, element, joined, void
+from jsa.report.settings import configurations, differences_table
+from jsa.report.tables import FigureTable, comparison_table, figure_table, seeds_table
 
 GENERATOR = "jsa report"
 """By this name a page is known as one of ours."""
@@ -106,3 +107,25 @@ def _file(name: str) -> str:
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+MARK = f'<meta name="generator" content="{GENERATOR} '.encode()
+
+
+def refuse_other_files(path: Path) -> None:
+    """Refuses a path where something stands that is no report, before any work is done."""
+    check_destination(path, "--out")
+    if path.exists() and not _is_report(path):
+        raise UsageError(f"{path} exists already and is no report of jsa: choose another --out, or move it away")
+
+
+def write_page(page: Page, path: Path) -> None:
+    """Writes the page, whole or not at all."""
+    refuse_other_files(path)
+    write_text(path, render(page))
+
+
+def _is_report(path: Path) -> bool:
+    # It stands among the first lines, before anything that comes from a run.
+    with path.open("rb") as file:
+        return MARK in file.read(512)

@@ -6,15 +6,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jsa.configuration import TrainConfig
-from jsa.data.catalogue import names
+from jsa.data.catalog import names
 from jsa.errors import UsageError
 from jsa.report.entry import CURVE_FIGURES, Entry, Track
+from jsa.report.html import Picture, read_picture
 from jsa.report.page import Page
-from jsa.report.pictures import Picture, read_picture
-from jsa.training.folder import RunFolder
-from jsa.training.identity import DataIdentity, RowsIdentity
-from jsa.training.scores import read_scores
+from jsa.runs.config import TrainConfig
+from jsa.runs.folder import RunFolder
+from jsa.runs.identity import DataIdentity, RowsIdentity
+from jsa.runs.scores import read_scores
 
 
 def run_page(paths: Sequence[Path], title: str | None = None) -> Page:

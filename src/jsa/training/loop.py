@@ -13,31 +13,29 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from jsa.cache import frozen_chains
-from jsa.configuration import TrainConfig
-from jsa.counting import Counter, counting
-from jsa.crash import crash_point
+from jsa.batch import Estimate
+from jsa.chains import frozen_chains
 from jsa.data import Dataset, batches_in_epoch, epoch_order
 from jsa.errors import NumericalError
 from jsa.estimators import PersistentEstimator, Stage
 from jsa.evaluation.likelihood import Likelihood, likelihood
 from jsa.evaluation.rows import Rows
+from jsa.io.fault_injection import crash_point
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel
-from jsa.training.attempt import Attempts
-from jsa.training.checkpoint import save_weights
-from jsa.training.folder import RunFolder
-from jsa.training.identity import identity
-from jsa.training.keeping import Keeper
-from jsa.training.numbers import refuse_non_finite_step, refuse_non_finite_weights
-from jsa.training.optimiser import forget_gradients, learned, make_optimiser
-from jsa.training.schedule import learning_rate
+from jsa.model_calls import Counter, counting
+from jsa.runs.config import TrainConfig
+from jsa.runs.folder import RunFolder
+from jsa.runs.identity import identity
+from jsa.training.checkpointing import Checkpointer
+from jsa.training.finite_checks import refuse_non_finite_step, refuse_non_finite_weights
+from jsa.training.optimization import forget_gradients, learned, learning_rate, make_optimizer
+from jsa.training.progress import Watcher
 from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.stages import check_rows_stay, set_stage, still_to_switch
-from jsa.training.state import TrainingState
-from jsa.training.watcher import Watcher
-from jsa.types import Estimate
+from jsa.training.state import TrainingState, random_states, restore_random_states
+from jsa.training.weights import save_weights
 
 SKIPS_IN_A_ROW = 100
 """After so many skipped batches one after the other, something is wrong that no next batch will mend."""
@@ -103,13 +101,13 @@ class _Training:
         self.learner = learner.to(self.device).train()
         self.parameters = learned(self.learner)
         self.attempts = Attempts(self.learner, self.device)
-        self.optimiser = make_optimiser(self.learner, config.optimisation)
-        self.average = _weight_average(self.model, config.optimisation.average_decay)
+        self.optimizer = make_optimizer(self.learner, config.optimization)
+        self.average = _weight_average(self.model, config.optimization.average_decay)
         self.evaluated = self.model if self.average is None else cast(LatentVariableModel, self.average.module)
         same = identity(config, rows.train)
-        self.state = TrainingState(self.learner, self.optimiser, self.average, self.device, same)
+        self.state = TrainingState(self.learner, self.optimizer, self.average, self.device, same)
         self.steps = config.epochs * batches_in_epoch(len(rows.train), config.batch_size)
-        self.keeper = Keeper(self.state, folder, config)
+        self.keeper = Checkpointer(self.state, folder, config)
         self.state.standing.leading.kept = config.validation.leading_epochs
         folder.cut_metrics(self.state.standing.metrics_bytes)
         self.counter = Counter()
@@ -161,7 +159,7 @@ class _Training:
     def _try_step(self, index: Tensor) -> bool:
         """Makes a step, or leaves everything as it was: says whether it was made."""
         at = self.state.standing
-        for group in self.optimiser.param_groups:
+        for group in self.optimizer.param_groups:
             group["lr"] = self._rate(at.step)
         batch = self.rows.train.batch(index, self.device)
         self.attempts.begin()
@@ -171,7 +169,7 @@ class _Training:
             estimate.loss.backward()
             refuse_non_finite_step(estimate, batch, self.parameters)
         except NumericalError as error:
-            may_skip = self.config.optimisation.non_finite == "skip"
+            may_skip = self.config.optimization.non_finite == "skip"
             skip = may_skip and at.skipped_in_a_row < SKIPS_IN_A_ROW
             # A step that stops the run is made again when the run is continued, so it finds the same random numbers.
             self.attempts.take_back(random=not skip)
@@ -181,7 +179,7 @@ class _Training:
             if may_skip:
                 raise NumericalError(f"{SKIPS_IN_A_ROW} batches in a row were skipped, and now {error}") from error
             raise
-        self.optimiser.step()
+        self.optimizer.step()
         if self.average is not None:
             self.average.update_parameters(self.model)
         at.means.add(estimate)
@@ -194,7 +192,7 @@ class _Training:
         record |= at.means.values()
         if isinstance(self.estimator, PersistentEstimator):
             record["stage"] = self._stage()
-        if self.config.optimisation.non_finite == "skip":
+        if self.config.optimization.non_finite == "skip":
             record["skipped"] = at.skipped
         leads = False
         if at.epoch % validation.validate_every == 0 or at.epoch == self.config.epochs:
@@ -285,7 +283,7 @@ class _Training:
         return int(self.estimator.stage) if isinstance(self.estimator, PersistentEstimator) else None
 
     def _rate(self, step: int) -> float:
-        return learning_rate(self.config.optimisation, step, self.steps)
+        return learning_rate(self.config.optimization, step, self.steps)
 
     def _located(self, step: int) -> AbstractContextManager[None]:
         return self.keeper.located(step, type(self.estimator).__name__)
@@ -295,3 +293,41 @@ def _weight_average(model: LatentVariableModel, decay: float | None) -> Averaged
     if decay is None:
         return None
     return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
+
+
+class Attempts:
+    """Remembers, before each step, what the step changes before it is known to be sound: random state, buffers, chains.
+
+    Parameters and optimizer are not among it, because they change only after the step was found sound.
+
+    Args:
+        learner: The model and its estimator.
+        device: Where the training runs.
+    """
+
+    def __init__(self, learner: Learner, device: torch.device) -> None:
+        # Looked for once: walking through all modules would cost as much as a small step.
+        self._owners = [module for module in learner.modules() if any(True for _ in module.buffers(recurse=False))]
+        self._chains = learner.estimator.cache if isinstance(learner.estimator, PersistentEstimator) else None
+        self._device = device
+        self.begin()
+
+    def begin(self) -> None:
+        """A step begins."""
+        self._random = random_states(self._device)
+        self._visits = 0 if self._chains is None else self._chains.visits
+        self._buffers = [
+            (owner, name, buffer.clone())
+            for owner in self._owners
+            for name, buffer in owner.named_buffers(recurse=False)
+        ]
+
+    @torch.no_grad()
+    def take_back(self, *, random: bool) -> None:
+        """Puts back buffers and chains, and the random state too if the same step is to be made again."""
+        for owner, name, before in self._buffers:
+            owner.get_buffer(name).copy_(before)
+        if self._chains is not None:
+            self._chains.undo(self._visits)
+        if random:
+            restore_random_states(self._random, self._device)

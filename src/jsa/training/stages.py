@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jsa.configuration import TrainConfig
 from jsa.errors import UsageError
 from jsa.estimators import Estimator, PersistentEstimator, Stage
+from jsa.runs.config import TrainConfig
 from jsa.training.selection import LeadingEpochs
 
 

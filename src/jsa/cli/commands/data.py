@@ -14,7 +14,7 @@ from jsa.cli.arguments import parse
 
 @dataclass(frozen=True)
 class DataArguments:
-    """Fetch the published static binarisation of MNIST, for --data mnist-salakhutdinov."""
+    """Fetch the published static binarization of MNIST, for --data mnist-salakhutdinov."""
 
     action: tyro.conf.Positional[Literal["fetch"]]
     """What to do."""
@@ -29,8 +29,8 @@ def run(arguments: Sequence[str]) -> None:
     parsed = parse(DataArguments, "data", arguments)
 
     from jsa.data import fetch
-    from jsa.data.folders import default_folder
-    from jsa.data.published import PUBLIC_HOME
+    from jsa.data.catalog import default_folder
+    from jsa.data.downloads import PUBLIC_HOME
 
     folder = parsed.folder or default_folder()
     fetch(folder, parsed.home or PUBLIC_HOME)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError, check_at_least
-from jsa.files import check_destination, write_arrays
+from jsa.io.atomic_files import check_destination, write_arrays
 
 if TYPE_CHECKING:
-    from jsa.data.shape import RowShape
-    from jsa.effects import Effects
+    from jsa.data.schema import RowShape
+    from jsa.evaluation.latent_effects import Effects
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.out is not None:
         check_destination(parsed.out, "--out", npz="numbers", png="a picture")
 
-    from jsa.data.labels import observed_labels
+    from jsa.data.schema import observed_labels
     from jsa.data.splits import counted
-    from jsa.effects import effects
+    from jsa.evaluation.latent_effects import effects
     from jsa.evaluation.rows import FirstRows
-    from jsa.training.report import evaluation_progress
+    from jsa.training.progress import evaluation_progress
 
     opened = parsed.open()
     if parsed.out is not None and parsed.out.suffix == ".png" and opened.shape.image_shape is None:
@@ -94,7 +94,7 @@ def _draw(path: Path, found: Effects, shown: Sequence[int], shape: RowShape) -> 
     """A picture for each bit and for each class: gray where nothing changes."""
     import torch
 
-    from jsa.pictures import save_grid
+    from jsa.runs.plots import save_grid
 
     added = torch.stack([after - before for variable in shown for before, after in found.changes(variable)])
     # What is given does not change.

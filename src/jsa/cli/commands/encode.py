@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jsa.cli.arguments import RunArguments, parse, refuse_split_of_other_data
-from jsa.files import check_destination, write_arrays
+from jsa.io.atomic_files import check_destination, write_arrays
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ def run(arguments: Sequence[str]) -> None:
         check_destination(parsed.out, "--out", npz="arrays", csv="a table")
 
     from jsa.data.splits import PARTS
-    from jsa.data.table import read_table
-    from jsa.encoding import encode, encode_splits
+    from jsa.data.tables.table import read_table
+    from jsa.evaluation.codes import encode, encode_splits
 
     opened = parsed.open()
     if parsed.data is None:

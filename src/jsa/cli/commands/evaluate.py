@@ -10,7 +10,7 @@ from typing import Literal
 
 from jsa.cli.arguments import RunArguments, parse, refuse_split_of_other_data
 from jsa.errors import UsageError, check_at_least
-from jsa.files import check_destination, write_arrays, write_text
+from jsa.io.atomic_files import check_destination, write_arrays, write_text
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ def run(arguments: Sequence[str]) -> None:
 
     samples = parsed.samples_a_row
 
-    from jsa.data.table import read_table
+    from jsa.data.tables.table import read_table
     from jsa.evaluation.annealing import annealed_row_likelihoods
     from jsa.evaluation.likelihood import check_bounds, exact_row_likelihoods, multi_sample_bounds, row_likelihoods
+    from jsa.evaluation.results import figures_record
     from jsa.evaluation.rows import FirstRows
-    from jsa.evaluation.score import figures_record
-    from jsa.training.report import evaluation_progress
+    from jsa.training.progress import evaluation_progress
 
     if parsed.bounds:
         check_bounds(parsed.bounds, samples)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError, check_at_least
-from jsa.files import check_destination, write_arrays
+from jsa.io.atomic_files import check_destination, write_arrays
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,12 +54,12 @@ def run(arguments: Sequence[str]) -> None:
 
     import torch
 
-    from jsa.data.labels import written_columns
+    from jsa.data.schema import written_columns
     from jsa.data.splits import counted
-    from jsa.data.table import read_table
-    from jsa.encoding import most_probable
+    from jsa.data.tables.table import read_table
+    from jsa.evaluation.codes import most_probable
     from jsa.evaluation.imputation import impute
-    from jsa.training.report import evaluation_progress
+    from jsa.training.progress import evaluation_progress
 
     opened = parsed.open()
     rows = read_table(parsed.data, opened.shape)

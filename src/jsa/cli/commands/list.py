@@ -44,14 +44,14 @@ def _data() -> list[tuple[str, str]]:
 
 
 def _models() -> list[tuple[str, str]]:
-    from jsa.models.configuration import MODELS
+    from jsa.models.presets import MODELS
 
     return [(name, (make.__doc__ or "").strip()) for name, make in MODELS.items()]
 
 
 def _print_estimators() -> None:
     from jsa.estimators import ESTIMATORS
-    from jsa.estimators.build import option_defaults
+    from jsa.estimators.registry import option_defaults
 
     print("estimators (n is the number of particles):")
     for name, kind in ESTIMATORS.items():
@@ -59,7 +59,7 @@ def _print_estimators() -> None:
         particles = option_defaults(name).get("particles")
         print(f"  {name}")
         for label, text in (
-            ("optimises", about.optimises),
+            ("optimizes", about.optimizes),
             ("unbiased", about.unbiased),
             ("latents", about.latents),
             ("particles", f"n = {particles} where --particles is not given" if particles else "it takes none"),

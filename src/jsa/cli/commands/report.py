@@ -33,7 +33,7 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.runs and parsed.results is not None:
         raise UsageError("a report is about run folders or about --results: leave out one of the two")
 
-    from jsa.report.output import refuse_other_files, write_page
+    from jsa.report.page import refuse_other_files, write_page
 
     refuse_other_files(parsed.out)
     if parsed.runs:

@@ -11,13 +11,13 @@ from typing import Annotated, Literal
 import tyro
 
 from jsa.cli.arguments import parse
-from jsa.data.folders import ENVIRONMENT_VARIABLE as DATA_FOLDER
+from jsa.data.catalog import ENVIRONMENT_VARIABLE as DATA_FOLDER
 from jsa.errors import JsaError, UsageError, check_at_least
 from jsa.experiments.comparison import markdown, write_tables
 from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
 from jsa.experiments.results import is_done, read_results
 from jsa.experiments.tables import TABLES
-from jsa.files import make_folder
+from jsa.io.atomic_files import make_folder
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _show(jobs: Sequence[Job], places: Places) -> None:
-    from jsa.experiments.display import epochs_done
+    from jsa.experiments.runner import epochs_done
 
     for job in jobs:
         epoch, _ = epochs_done(job, places)
@@ -98,9 +98,8 @@ def _show(jobs: Sequence[Job], places: Places) -> None:
 def _train(jobs: Sequence[Job], places: Places, at_once: int) -> dict[Job, str]:
     if not jobs:
         return {}
-    from jsa.experiments.data import check_data
-    from jsa.experiments.display import display
-    from jsa.experiments.workers import run_jobs
+    from jsa.experiments.jobs import check_data
+    from jsa.experiments.runner import display, run_jobs
     from jsa.training.signals import StopRequest
 
     check_data(jobs)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import check_at_least
-from jsa.files import check_destination, write_arrays
+from jsa.io.atomic_files import check_destination, write_arrays
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.out is not None:
         check_destination(parsed.out, "--out", png="a picture", csv="a table", npz="arrays")
 
-    from jsa.pictures import save_grid
-    from jsa.sampling import as_arrays, as_table, contexts_of, sample_rows
+    from jsa.evaluation.ancestral_samples import as_arrays, as_table, contexts_of, sample_rows
+    from jsa.runs.plots import save_grid
 
     opened = parsed.open()
     shape = opened.shape

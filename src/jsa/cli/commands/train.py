@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsa.cli.arguments import parse
-from jsa.configuration import TrainConfig
 from jsa.errors import UsageError
-from jsa.models.configuration import preset
-from jsa.records import read_record
+from jsa.io.json_records import read_record
+from jsa.models.presets import preset
+from jsa.runs.config import TrainConfig
 
 if TYPE_CHECKING:
-    from jsa.run import Outcome
+    from jsa.runs.run import Outcome
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> None:
     config = TrainConfig(**{name: getattr(parsed, name) for name in names})
 
     # torch is imported only now, after every argument has been found good.
-    from jsa.run import run as run_whole
+    from jsa.runs.run import run as run_whole
     from jsa.training.signals import StopRequest
 
     _show(run_whole(config, parsed.out, StopRequest()))
@@ -73,8 +73,8 @@ def resume_arguments(arguments: Sequence[str]) -> argparse.Namespace | None:
 
 
 def _resume(given: argparse.Namespace) -> None:
-    from jsa.run import Changes, finished, resume
-    from jsa.training.folder import RunFolder
+    from jsa.runs.folder import RunFolder
+    from jsa.runs.run import Changes, finished, resume
     from jsa.training.signals import StopRequest
 
     if finished(RunFolder.open(given.resume)) is not None:
@@ -91,7 +91,7 @@ def _show(outcome: Outcome) -> None:
     if outcome.still_learning:
         print("note: the last epoch was the best one: more --epochs, or a higher --learning-rate, may lower the NLL")
     folder = outcome.folder.path
-    shown = ", ".join(path.name for path in outcome.to_look_at)
+    shown = ", ".join(path.name for path in outcome.outputs)
     print(f"run folder {folder}: {shown}, best.safetensors, metrics.jsonl")
 
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from jsa.cli.arguments import RunArguments, parse
-from jsa.configuration import MethodConfig
 from jsa.errors import UsageError, check_at_least
-from jsa.files import check_destination, write_text
+from jsa.io.atomic_files import check_destination, write_text
+from jsa.runs.config import MethodConfig
 
 if TYPE_CHECKING:
-    from jsa.assembly import OpenedRun
+    from jsa.batch import Batch
     from jsa.estimators import Estimator
     from jsa.evaluation.gradient_variance import GradientReport
-    from jsa.evaluation.score import LogVariance
-    from jsa.types import Batch
+    from jsa.evaluation.results import LogVariance
+    from jsa.runs.build import OpenedRun
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.estimators import PersistentEstimator
     from jsa.evaluation.gradient_variance import check_draws, gradient_report
     from jsa.evaluation.posterior_gradient import can_be_enumerated, check_reference_moves, posterior_gradient
-    from jsa.evaluation.score import figures_record
-    from jsa.training.report import evaluation_progress
+    from jsa.evaluation.results import figures_record
+    from jsa.training.progress import evaluation_progress
 
     check_draws(parsed.draws)
     check_reference_moves(parsed.reference_moves)
@@ -137,7 +137,7 @@ class _Method:
 
 def _refuse_options_of_none(parsed: VarianceArguments) -> None:
     """Refuses an option that none of the methods takes, and a method that there is not."""
-    from jsa.estimators.build import option_defaults
+    from jsa.estimators.registry import option_defaults
 
     taken = {option for name in parsed.estimators for option in option_defaults(name)}
     for option in parsed.method.given:
@@ -147,7 +147,7 @@ def _refuse_options_of_none(parsed: VarianceArguments) -> None:
 
 def _take_weights(parsed: VarianceArguments, opened: OpenedRun) -> Path:
     """Gives the model the weights that were asked for, and says where the chains and baselines are."""
-    from jsa.tensors import load_tensors
+    from jsa.io.tensor_files import load_tensors
     from jsa.training.state import load_model
 
     folder = opened.folder
@@ -176,10 +176,10 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
     """Builds a method with all that the run knows of it, and lets it make one estimate of two rows, thrown away."""
     import torch
 
-    from jsa.assembly import take_chains
     from jsa.estimators import PersistentEstimator
-    from jsa.estimators.build import build_estimator, option_defaults
-    from jsa.modes import in_evaluation_mode
+    from jsa.estimators.registry import build_estimator, option_defaults
+    from jsa.runs.build import take_chains
+    from jsa.torch_contexts import in_evaluation_mode
     from jsa.training.state import load_estimator
 
     train, method = opened.splits.train, opened.config.method
@@ -211,7 +211,7 @@ def _tell_objectives(methods: Sequence[_Method]) -> None:
     """Says where methods climb different objectives: their variances are then of gradients of different sizes."""
     by_objective: dict[str, list[str]] = {}
     for method in methods:
-        by_objective.setdefault(method.estimator.description.optimises, []).append(method.name)
+        by_objective.setdefault(method.estimator.description.optimizes, []).append(method.name)
     if len(by_objective) > 1:
         told = "; ".join(f"{objective}: {', '.join(names)}" for objective, names in by_objective.items())
         print(f"these are gradients of different objectives: {told}")

@@ -164,10 +164,10 @@ class Chart {
     const places = new Map();
     for (const line of lines) {
       const place = switchPlace(line.run, this.section, this.state);
-      if (place !== null) places.set(this.x(place).toFixed(1), line.series.colour);
+      if (place !== null) places.set(this.x(place).toFixed(1), line.series.color);
     }
-    for (const [x, colour] of places) {
-      const kind = places.size === 1 ? "switch" : `switch colour-${colour}`;
+    for (const [x, color] of places) {
+      const kind = places.size === 1 ? "switch" : `switch color-${color}`;
       shape("line", { x1: x, x2: x, y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom, class: kind }, this.inside);
     }
     if (!places.size) return;
@@ -179,9 +179,9 @@ class Chart {
   drawLines(svg, lines) {
     const above = new Set();
     for (const line of lines) {
-      const colour = `colour-${line.series.colour}`;
+      const color = `color-${line.series.color}`;
       const places = line.points.map((point) => ({ x: this.x(point.x), y: this.y(point.y), point }));
-      const group = shape("g", { class: `line ${colour}`, "data-series": line.run.series, "data-run": line.number });
+      const group = shape("g", { class: `line ${color}`, "data-series": line.run.series, "data-run": line.number });
       if (line.points[0].low !== undefined) {
         const top = line.points.map((point, place) => `${places[place].x.toFixed(1)},${this.y(point.high).toFixed(1)}`);
         const back = line.points.map((point, place) => `${places[place].x.toFixed(1)},${this.y(point.low).toFixed(1)}`);
@@ -238,7 +238,7 @@ class Chart {
   }
 
   // Lets the curves of one series stand out, or of none.
-  emphasise(series) {
+  emphasize(series) {
     for (const line of this.lines) line.group.classList.toggle("faint", series !== null && line.run.series !== series);
   }
 
@@ -263,7 +263,7 @@ class Chart {
     this.cursor.setAttribute("x2", here.x);
     this.dot.setAttribute("cx", here.x);
     this.dot.setAttribute("cy", Math.max(MARGIN.top, here.y));
-    this.dot.setAttribute("class", `dot colour-${this.lines[at.line].series.colour}`);
+    this.dot.setAttribute("class", `dot color-${this.lines[at.line].series.color}`);
     const value = here.point.x / this.unit.size;
     const heading = document.createElement("b");
     heading.textContent = `${axis.label} ${Number(value.toPrecision(4)).toLocaleString("en")} ${this.unit.name}`;
@@ -284,7 +284,7 @@ class Chart {
     else this.tip.classList.add("below");
   }
 
-  // The curve itself and its neighbours at the same place, the lowest first.
+  // The curve itself and its neighbors at the same place, the lowest first.
   tipRows(at, x) {
     const rows = this.lines.map((line, number) => ({
       line,
@@ -322,7 +322,7 @@ function nearestPlace(places, x) {
 // A piece of a curve, as a legend shows it.
 function swatch(series, dashed, width) {
   const svg = shape("svg", { width, height: 12, viewBox: `0 0 ${width} 12`, "aria-hidden": "true" });
-  const group = shape("g", { class: `line ${series ? `colour-${series.colour}` : "colour-none"}` }, svg);
+  const group = shape("g", { class: `line ${series ? `color-${series.color}` : "color-none"}` }, svg);
   shape("path", { d: `M0,6H${width}`, class: dashed ? "curve dashed" : "curve" }, group);
   const mark = series && markPath(series.mark, width / 2, 6, 3.4);
   if (mark) shape("path", { d: mark, class: dashed ? "marks hollow" : "marks" }, group);

@@ -21,7 +21,7 @@ function logTicks(low, high) {
   return inside.length > 2 ? inside : linearTicks(low, high, 4).filter((tick) => tick > 0);
 }
 
-// The digits that tell neighbouring ticks apart, the same for all of them.
+// The digits that tell neighboring ticks apart, the same for all of them.
 function tickLabels(ticks) {
   const gap = Math.min(...ticks.slice(1).map((tick, place) => tick - ticks[place]), Math.abs(ticks[0]) || 1);
   const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10(gap) - 1e-9)));

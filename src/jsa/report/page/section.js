@@ -102,7 +102,7 @@ class Section {
       this.toggle(swatch(null, line.dashed, 28), line.label, state.hiddenLines, place)));
     const present = new Set(data.runs.filter((run) => this.has(run, view)).map((run) => run.series));
     this.legend.replaceChildren(...data.series.flatMap((series, number) => present.has(number)
-      ? [this.emphasising(this.toggle(swatch(series, false, 28), series.label, state.hiddenSeries, number), number)]
+      ? [this.emphasizing(this.toggle(swatch(series, false, 28), series.label, state.hiddenSeries, number), number)]
       : []));
     if (present.size > 1) this.legend.append(this.everything(present));
     this.draw();
@@ -120,10 +120,10 @@ class Section {
     return made;
   }
 
-  emphasising(made, number) {
-    const emphasise = (series) => this.charts.forEach((chart) => chart.emphasise(series));
-    made.addEventListener("pointerenter", () => emphasise(this.state.hiddenSeries.has(number) ? null : number));
-    made.addEventListener("pointerleave", () => emphasise(null));
+  emphasizing(made, number) {
+    const emphasize = (series) => this.charts.forEach((chart) => chart.emphasize(series));
+    made.addEventListener("pointerenter", () => emphasize(this.state.hiddenSeries.has(number) ? null : number));
+    made.addEventListener("pointerleave", () => emphasize(null));
     return made;
   }
 

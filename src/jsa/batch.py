@@ -1,0 +1,171 @@
+"""What travels between the loader, the estimators and the training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int64, Num
+from torch import Tensor
+
+from jsa.errors import UsageError
+
+HALVES = (torch.float16, torch.bfloat16)
+"""Half precisions: enough for the products of a network, not for draws and for sums of log-probabilities."""
+
+
+def completed(
+    h: Float[Tensor, "*samples batch width"], known: Float[Tensor, "batch said"] | None
+) -> Float[Tensor, "*samples batch width"]:
+    """States, or a layer of them, with what is known put in its place; NaN is what is not."""
+    return h if known is None else torch.where(known.isnan(), h, known.to(h.dtype))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of a dataset, each with its row number.
+
+    Attributes:
+        x: The observations. The models of this library take vectors of floating point, a categorical observation
+            one-hot, its variables side by side; an own model may take others, such as pictures of several channels, or
+            whole numbers for an embedding. NaN is a value that is missing; a model must know what to do with such, as
+            those of this library do if they are made with ``missing=True``.
+        index: The global row number of each row. It keys the cache of chains, whatever the order of visits.
+        context: What the model is conditioned on, for conditional models p(x, h | context), of any shape as well.
+        known: The latent state of each row as far as it is known, such as a label; NaN where it is not. What is known
+            is not drawn: the model then learns p(x, known). See docs/own-models.md.
+
+    Example:
+        >>> import torch
+        >>> batch = Batch(x=torch.eye(3), index=torch.arange(3))
+        >>> batch.take(torch.tensor([2, 2])).index
+        tensor([2, 2])
+    """
+
+    x: Num[Tensor, "batch *observed"]
+    index: Int64[Tensor, " batch"]
+    context: Num[Tensor, "batch *context"] | None = None
+    known: Float[Tensor, "batch width"] | None = None
+
+    def __post_init__(self) -> None:
+        parts = (("x", self.x), ("index", self.index), ("context", self.context), ("known", self.known))
+        for name, part in parts:
+            if part is not None and not isinstance(part, Tensor):
+                raise UsageError(f"{name} of a batch is a tensor, not {type(part).__name__}: torch.as_tensor makes one")
+        if self.index.dtype != torch.int64 or self.index.shape != self.x.shape[:1]:
+            raise UsageError(
+                f"a batch of {len(self)} rows needs as many row numbers, a tensor of int64; got {self.index.dtype} of "
+                f"shape {tuple(self.index.shape)}"
+            )
+        for name, beside in (("a context", self.context), ("known states", self.known)):
+            if beside is not None and len(beside) != len(self):
+                raise UsageError(f"a batch of {len(self)} rows has {name} of {len(beside)} rows: they must agree")
+        if self.known is not None and not self.known.is_floating_point():
+            raise UsageError(f"known states are numbers with NaN for what is not known, not {self.known.dtype}")
+
+    def __len__(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def state_dtype(self) -> torch.dtype:
+        """The precision of states that are not drawn: that of x, single where x has less or is no floating point."""
+        return torch.promote_types(self.x.dtype, torch.float32) if self.x.is_floating_point() else torch.float32
+
+    @property
+    def inputs(self) -> Float[Tensor, "batch inputs"]:
+        """The observation of each row with its context, as one vector: what a baseline sees, 0 for what is missing."""
+        seen = [
+            part.flatten(1) if part.ndim > 1 else part.unsqueeze(1)
+            for part in (self.x, self.context)
+            if part is not None
+        ]
+        inputs = (seen[0] if len(seen) == 1 else torch.cat(seen, dim=-1)).to(self.state_dtype)
+        return inputs.nan_to_num(0.0, torch.inf, -torch.inf)
+
+    def to(self, device: torch.device | str | None) -> Batch:
+        """The same rows on a device."""
+        context, known = (None if beside is None else beside.to(device) for beside in (self.context, self.known))
+        return Batch(self.x.to(device), self.index.to(device), context, known)
+
+    def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
+        """The rows at these positions of the batch, repeated where a position is repeated."""
+        context, known = (
+            None if beside is None else beside.index_select(0, rows) for beside in (self.context, self.known)
+        )
+        x, index = self.x.index_select(0, rows), self.index.index_select(0, rows)
+        return TakenBatch(x, index, context, known, source=self, rows=rows)
+
+    def with_nothing_known(self) -> Batch:
+        """The same rows as if no latent variable were known."""
+        return self if self.known is None else replace(self, known=None)
+
+    def agrees(self, h: Float[Tensor, "*samples batch width"]) -> Bool[Tensor, "*samples batch"]:
+        """Which states, relaxed ones too, have what is known of their row.
+
+        Example:
+            >>> import torch
+            >>> batch = Batch(torch.zeros(2, 5), torch.arange(2), known=torch.tensor([[torch.nan, 1.0], [0.0, 0.0]]))
+            >>> batch.agrees(torch.tensor([[1.0, 1.0], [0.0, 1.0]]))
+            tensor([ True, False])
+        """
+        if self.known is None:
+            return torch.ones(h.shape[:-1], dtype=torch.bool, device=h.device)
+        # A comparison with NaN is false.
+        return ~((h.detach() - self.known).abs() > 0.5).any(-1)
+
+    def completed(self, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch width"]:
+        """The states with what is known put in its place."""
+        return completed(h, self.known)
+
+    def for_each_row(self, function: Callable[[Batch], Tensor]) -> Float[Tensor, "batch *result"]:
+        """A function of single rows, such as a network of the context, computed once a row however often it is taken.
+
+        Example:
+            >>> import torch
+            >>> batch = Batch(x=torch.eye(3), index=torch.arange(3))
+            >>> batch.take(torch.tensor([2, 2])).for_each_row(lambda rows: rows.x.sum(-1) + len(rows))
+            tensor([4., 4.])
+        """
+        return function(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakenBatch(Batch):
+    """Rows of another batch, some of them perhaps more than once.
+
+    Attributes:
+        source: The other batch.
+        rows: Which of its rows.
+    """
+
+    source: Batch
+    rows: Int64[Tensor, " batch"]
+
+    def __post_init__(self) -> None:
+        """What it was taken from was checked, and taking rows is part of every step."""
+
+    def with_nothing_known(self) -> Batch:
+        """The same rows, and the rows of the other batch, as if no latent variable were known."""
+        return self if self.known is None else replace(self, known=None, source=self.source.with_nothing_known())
+
+    def for_each_row(self, function: Callable[[Batch], Tensor]) -> Tensor:
+        """The function of the rows of the other batch, taken like the rows."""
+        return self.source.for_each_row(function).index_select(0, self.rows)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an estimator makes of a batch.
+
+    Attributes:
+        loss: A surrogate to minimize. Only its gradient has a meaning.
+        objective: The batch mean of the bound on log p(x) that the draws give, to watch, without gradient.
+        log_weights: log p(x, h) - log q(h | x) of the states drawn, without gradient.
+        diagnostics: Scalars about this step, for instance the acceptance of the chains.
+    """
+
+    loss: Float[Tensor, ""]
+    objective: Float[Tensor, ""]
+    log_weights: Float[Tensor, "samples batch"]
+    diagnostics: Mapping[str, Float[Tensor, ""]]

@@ -1,0 +1,72 @@
+"""The datasets that have a name, one line each.
+
+Nothing heavy is imported here: `jsa list` and `jsa --help` must answer without waiting for torch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from jsa.errors import unknown_name
+
+DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "mnist-threshold": "MNIST, on where brighter than half; 55,000/5,000/10,000; built in",
+        "mnist-static": "MNIST, one fixed Bernoulli draw; 50,000/10,000/10,000; built in",
+        "mnist-dynamic": "MNIST, training rows drawn anew every epoch; 50,000/10,000/10,000; built in",
+        "mnist-salakhutdinov": "MNIST by Salakhutdinov and Murray (2008); 50,000/10,000/10,000; needs files",
+        "fashion-mnist": "Fashion-MNIST, one fixed Bernoulli draw; 50,000/10,000/10,000; needs files",
+    }
+)
+
+
+def names() -> tuple[str, ...]:
+    """The names that `load` knows, in the order in which they are best presented.
+
+    >>> names()[0]
+    'mnist-threshold'
+    """
+    return tuple(DESCRIPTIONS)
+
+
+def describe(name: str) -> str:
+    """One line about a dataset.
+
+    >>> describe("mnist-static")
+    'MNIST, one fixed Bernoulli draw; 50,000/10,000/10,000; built in'
+    """
+    if name not in DESCRIPTIONS:
+        raise unknown_name("dataset", name, DESCRIPTIONS)
+    return DESCRIPTIONS[name]
+
+
+ENVIRONMENT_VARIABLE = "JSA_DATA_DIR"
+
+
+def default_folder() -> Path:
+    """Where fetched files go when the user names no folder: the variable's folder, else the user's data folder."""
+    named = os.environ.get(ENVIRONMENT_VARIABLE)
+    return Path(named).expanduser() if named else user_folder()
+
+
+def user_folder() -> Path:
+    """The folder of this program among the user's data."""
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "jsa"
+
+
+def data_folders(data_dir: Path | None) -> list[Path]:
+    """The folders to look into, the one that the user names first."""
+    return [default_folder()] if data_dir is None else [data_dir.expanduser(), default_folder()]
+
+
+def searched(folders: Sequence[Path]) -> str:
+    """The folders of a search, to be named in an error.
+
+    >>> searched([Path("here"), Path("there"), Path("here")])
+    'looked into here, there'
+    """
+    return "looked into " + ", ".join(map(str, dict.fromkeys(folders)))

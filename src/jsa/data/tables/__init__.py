@@ -1,0 +1,1 @@
+"""Tables of the user: .csv, .tsv, .npy and .npz files."""

@@ -1,0 +1,214 @@
+"""Tables as text: one row a line, cells separated by commas, semicolons or tabs.
+
+A good file of numbers is read by numpy's compiled parser. Only when that fails is the file walked through cell by cell:
+for words, for values that are missing, and to tell the user the line and the column that are wrong.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float64
+
+from jsa.data.schema import Words
+from jsa.data.tables.cells import Cells, is_missing
+from jsa.data.tables.header import column_names, first_line_remarks, may_be_header, standing_again
+from jsa.data.tables.values import Values, as_values
+from jsa.errors import DataError, shortened
+
+_DELIMITERS = "\t;,"
+"""Those first that stand more rarely within a cell."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text file is made.
+
+    Attributes:
+        delimiter: What stands between cells.
+        above: The lines before the header, or before the first row where there is none.
+        skipped: The lines before the first row.
+        header: The cells of the header, where there is one.
+    """
+
+    delimiter: str
+    above: int
+    skipped: int
+    header: tuple[str, ...] | None
+
+    def without_header(self) -> Layout:
+        """The first line as a row."""
+        return replace(self, skipped=self.above, header=None)
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """The table of a text file.
+
+    Attributes:
+        values: The values; words are classes.
+        words: The words of each column, none for one of numbers.
+        names: What the columns are called, where they can be told apart by it.
+        remarks: What whoever learns from it should know about it, a sentence each.
+    """
+
+    values: Values
+    words: Words
+    names: tuple[str, ...] | None
+    remarks: tuple[str, ...]
+
+
+def read_csv(path: Path, known: Words = (), names: tuple[str, ...] | None = None) -> TextTable:
+    """The table of a text file.
+
+    A first line without any number is a header, unless a cell of it is a word that stands again in its column, or is
+    known.
+
+    Args:
+        path: The file.
+        known: The words of each column in other tables.
+        names: What the columns are called in other tables; a first line of these names is a header in any case.
+    """
+    try:
+        layout = _layout(path)
+        try:
+            table = _of_numbers(path, layout)
+        except (ValueError, DataError):
+            is_header = names is not None and column_names(layout.header, str(path), len(names))[0] == names
+            if not is_header and standing_again(layout.header, known):
+                layout = layout.without_header()
+            table = _of_cells(path, layout, is_header=is_header)
+        if table.values.columns == 1:
+            _refuse_blank_lines(path)
+        return table
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not text in UTF-8, as a table of text must be: save it in that encoding") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    except csv.Error as error:
+        raise DataError(f"{path} is not a table of text cells: {error}") from error
+
+
+def _of_numbers(path: Path, layout: Layout) -> TextTable:
+    """A table of numbers, in the way of numpy."""
+    values = as_values(_parse(path, layout), str(path))
+    names, nameless = column_names(layout.header, str(path), values.columns)
+    return TextTable(values, ((),) * values.columns, names, tuple(nameless))
+
+
+def _of_cells(path: Path, layout: Layout, *, is_header: bool) -> TextTable:
+    """A table cell by cell, with numbers, words and gaps.
+
+    Where it is certain that the first line is a header, its words do not tell against it.
+    """
+    cells = _walk(path, layout)
+    table, words = cells.values()
+    remarks = []
+    again = standing_again(layout.header, words)
+    if layout.header is not None and again and not is_header:
+        if len(again) < len(layout.header) - sum(map(is_missing, layout.header)):
+            remarks.append(
+                f"the first line of {path} is taken for a row, not for a header, for '{shortened(again[0])}' stands "
+                "again in its column"
+            )
+        layout = layout.without_header()
+        cells = _walk(path, layout)
+        table, words = cells.values()
+    values = as_values(table, str(path))
+    if layout.header is None:
+        remarks += first_line_remarks(values, words, str(path))
+    names, nameless = column_names(layout.header, str(path), values.columns)
+    return TextTable(values, words, names, (*remarks, *cells.remarks(words), *nameless))
+
+
+def _parse(path: Path, layout: Layout) -> Float64[np.ndarray, "rows columns"]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # to numpy a file without rows is only worth a warning
+        return np.loadtxt(
+            path,
+            dtype=np.float64,
+            delimiter=layout.delimiter,
+            skiprows=layout.skipped,
+            comments=None,
+            quotechar='"',
+            encoding="utf-8-sig",
+            ndmin=2,
+        )
+
+
+def _layout(path: Path) -> Layout:
+    """How a file is made, by its first lines."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        written = ((number, line) for number, line in enumerate(stream, start=1) if line.strip())
+        lines = list(islice(written, 3))
+    if not lines:
+        raise DataError(f"{path} is empty: a table has at least one row")
+    # Spreadsheets write such a line above a table to say what separates its cells.
+    said = re.fullmatch(r"sep=([,;\t])", lines[0][1].strip("\r\n"))
+    above = lines.pop(0)[0] if said else 0
+    if not lines:
+        raise DataError(f"{path} holds no rows")
+    number, first = lines[0]
+    delimiter = said[1] if said else _delimiter([line for _, line in lines[:2]], path.suffix.lower())
+    cells = _cells(first, delimiter)
+    is_header = may_be_header(cells)
+    return Layout(delimiter, above, number if is_header else above, tuple(cells) if is_header else None)
+
+
+def _delimiter(lines: list[str], suffix: str) -> str:
+    """What separates the cells of both lines, alike if possible, into as many as possible.
+
+    >>> _delimiter(["a, b;c, d;e", "0;1;0"], ".csv")
+    ';'
+    """
+    if suffix == ".tsv" and all("\t" in line for line in lines):
+        return "\t"
+
+    def fitness(delimiter: str) -> tuple[bool, bool, int]:
+        counts = [len(_cells(line, delimiter)) for line in lines]
+        separates = min(counts) > 1
+        return separates, separates and len(set(counts)) == 1, max(counts)
+
+    return max(_DELIMITERS, key=fitness)
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter))
+
+
+def _walk(path: Path, layout: Layout) -> Cells:
+    """The cells of a file, or the first cell or line that is wrong."""
+    cells = Cells(str(path), has_header=layout.header is not None)
+    for line, row in _rows(path, layout):
+        cells.add(line, row)
+    return cells
+
+
+def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+    """The number and the cells of each line below the header that is not blank."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, delimiter=layout.delimiter)
+        for cells in reader:
+            if reader.line_num > layout.skipped and cells:
+                yield reader.line_num, cells
+
+
+def _refuse_blank_lines(path: Path) -> None:
+    """Refuses a blank line between others, which in a table of one column is a row without any value, not nothing."""
+    blank = None
+    with path.open(encoding="utf-8-sig") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                blank = blank or number
+            elif blank is not None and blank > 1:
+                raise DataError(
+                    f"{path}: line {blank} is blank, which in a table of one column is a row without any value: fill "
+                    "it in, or leave it out"
+                )

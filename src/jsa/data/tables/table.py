@@ -1,0 +1,256 @@
+"""The user's own tables, and how they are split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+
+from jsa.data.arrays import read_npy, read_npz
+from jsa.data.dataset import IndexedDataset, refuse_gap_in_context
+from jsa.data.schema import RowShape, Words, check_classes
+from jsa.data.splits import PARTS, Splits
+from jsa.data.streams import permutation
+from jsa.data.tables.categories import in_common, recoded, refuse_too_many
+from jsa.data.tables.delimited import read_csv
+from jsa.data.tables.table_warnings import about_numbers, about_words
+from jsa.data.tables.values import Values, as_values, refuse_classes_above, refuse_empty_columns
+from jsa.errors import DataError, UsageError, shortened
+
+TEXT = (".csv", ".tsv")
+SUFFIXES = (".npy", ".npz", *TEXT)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table becomes three splits.
+
+    Attributes:
+        valid_file: A table of validation rows; without it, and without such an array, a fraction is taken.
+        test_file: The same, for test rows.
+        valid_fraction: How many of the rows become validation, where they are taken.
+        test_fraction: How many of the rows become test, where they are taken.
+        split_seed: Which rows are taken.
+        classes: The number of values of a variable; None for one more than the largest value in any split.
+    """
+
+    valid_file: Path | None = None
+    test_file: Path | None = None
+    valid_fraction: float = 0.1
+    test_fraction: float = 0.1
+    split_seed: int = 0
+    classes: int | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it was read.
+
+    Attributes:
+        values: The values.
+        source: What to call it in an error.
+        names: What its columns are called, where it says so.
+        words: The words of each column, none for one of numbers; None where it is no text, and cannot have words.
+        remarks: What whoever learns from it should know about it, a sentence each.
+    """
+
+    values: Values
+    source: str
+    names: tuple[str, ...] | None = None
+    words: Words | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def column_words(self) -> Words:
+        """The words of each column, none for one of numbers."""
+        return self.words or ((),) * self.values.columns
+
+    def recoded(self, words: Words, where: str) -> Table:
+        """With the classes that words have elsewhere."""
+        return replace(self, values=recoded(self.values, self.column_words, words, self.source, where), words=words)
+
+
+def table_splits(path: Path, options: TableOptions) -> Splits:
+    """The splits of a table, from its own arrays, from files, or taken at random out of its rows."""
+    parts = _read_parts(path)
+    for name, file in (("valid", options.valid_file), ("test", options.test_file)):
+        if file is None:
+            continue
+        if name in parts:
+            raise UsageError(f"{path} has an array '{name}' of its own: leave out the {name} file {file}")
+        parts[name] = _read_single(file, parts["train"].words, parts["train"].names)
+    train = parts["train"]
+    for part in parts.values():
+        if part.values.columns != train.values.columns:
+            raise DataError(
+                f"{part.source} has {part.values.columns} columns, "
+                f"but {train.source} has {train.values.columns}: they must agree"
+            )
+        _refuse_other_names(part, train.names, f"in {train.source}")
+    words = in_common(part.column_words for part in parts.values())
+    refuse_too_many(words, " and ".join(part.source for part in parts.values()))
+    parts = {name: part.recoded(words, "in another table of the data") for name, part in parts.items()}
+    train = parts["train"]
+    values_of_columns = _values_of_columns(list(parts.values()), words, options.classes)
+    classes = max(2, *values_of_columns)
+    taken = _take(train, set(PARTS) - set(parts), options)
+    values = {name: train.values.take(taken[name]) if name in taken else parts[name].values for name in PARTS}
+    refuse_empty_columns(values["train"], train.source)
+    # Whoever says how many classes there are knows of them.
+    sources = {part.source: part.values for part in parts.values()}
+    odd = about_numbers(sources, words) if options.classes is None else ()
+    said = (remark for part in parts.values() for remark in part.remarks)
+    return Splits(
+        name=path.name,
+        train=dataset_of(values["train"], classes),
+        valid=dataset_of(values["valid"], classes),
+        test=dataset_of(values["test"], classes),
+        classes=classes,
+        column_names=train.names,
+        words=words if any(words) else None,
+        values=values_of_columns if any(words) else None,
+        taken=taken,
+        notes=(*odd, *about_words(sources, words), *said, *_gaps_not_learned_from(values)),
+    )
+
+
+def read_table(path: Path, shape: RowShape) -> IndexedDataset:
+    """All rows of another table, in their order.
+
+    Args:
+        path: The table: one array, or text.
+        shape: What its rows must be made of.
+    """
+    table = _read_single(path.expanduser(), shape.words, shape.column_names)
+    found = table.values.columns
+    if found != shape.columns:
+        raise DataError(
+            f"{table.source} must have as many columns as the data of the run: {shape.columns}, not {found}"
+        )
+    _refuse_other_names(table, shape.column_names, "in the data of the run")
+    # An array holds classes as their numbers.
+    if table.words is not None:
+        table = table.recoded(shape.column_words, "in the data of the run")
+    refuse_classes_above(table.values, shape.column_classes, table.source)
+    rows = dataset_of(table.values, shape.classes)
+    if not shape.context_columns:
+        return rows
+    refuse_gap_in_context(rows, shape.context_columns, table.source)
+    return rows.split_context(shape.context_columns)
+
+
+def _read_parts(path: Path) -> dict[str, Table]:
+    """The table under the name `train`, and whatever else a .npz file holds under the names of splits."""
+    if path.suffix.lower() != ".npz":
+        return {"train": _read_single(path)}
+    arrays = read_npz(path)
+    if len(arrays) == 1:
+        return {"train": _single_array(arrays, path)}
+    if "train" not in arrays or not set(arrays) <= {"train", "valid", "test"}:
+        if {"data", "indices", "indptr"} <= set(arrays):
+            raise DataError(
+                f"{path} holds a sparse matrix: save it as an array, by numpy.savez(file, matrix.toarray())"
+            )
+        found = shortened(", ".join(sorted(arrays))) or "(none)"
+        raise DataError(
+            f"{path} holds the arrays {found}: a .npz table holds one array, "
+            f"or 'train' and with it 'valid' or 'test' or both"
+        )
+    return {name: _checked(array, f"{path}, array '{shortened(name)}'") for name, array in arrays.items()}
+
+
+def _read_single(path: Path, known: Words | None = None, names: tuple[str, ...] | None = None) -> Table:
+    """A file that is one table, not several, of whose words and names some are known from others."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(f"{path} is not a table: its name must end in {', '.join(SUFFIXES)}")
+    if suffix in TEXT:
+        text = read_csv(path, known or (), names)
+        return Table(text.values, str(path), text.names, text.words, text.remarks)
+    if suffix == ".npy":
+        return _checked(read_npy(path), str(path))
+    return _single_array(read_npz(path), path)
+
+
+def _gaps_not_learned_from(values: Mapping[str, Values]) -> tuple[str, ...]:
+    if values["train"].missing is not None or all(found.missing is None for found in values.values()):
+        return ()
+    return (
+        "values are missing in rows to validate or test with, but in none to learn from: the inference model takes "
+        "them for zeros, so look at the effective sample size",
+    )
+
+
+def _single_array(arrays: dict[str, np.ndarray], path: Path) -> Table:
+    if len(arrays) != 1:
+        raise DataError(f"{path} holds {len(arrays)} arrays, but one is needed here")
+    ((name, array),) = arrays.items()
+    return _checked(array, f"{path}, array '{shortened(name)}'")
+
+
+def _checked(array: np.ndarray, source: str) -> Table:
+    return Table(as_values(array, source), source)
+
+
+def dataset_of(values: Values, classes: int) -> IndexedDataset:
+    """The rows of these values."""
+    missing = None if values.missing is None else torch.from_numpy(values.missing)
+    return IndexedDataset(torch.from_numpy(values.numbers), classes=classes, missing=missing)
+
+
+def _values_of_columns(tables: list[Table], words: Words, given: int | None) -> tuple[int, ...]:
+    """How many values each column can take in all splits: its words, or for numbers, all the same."""
+    columns = np.flatnonzero([not known for known in words])
+    found = max(table.values.of_columns(columns).classes for table in tables) if len(columns) else 2
+    of_numbers = found if given is None else given
+    check_classes(of_numbers)
+    counts = tuple(len(known) or of_numbers for known in words)
+    for table in tables:
+        refuse_classes_above(table.values, counts, table.source)
+    return counts
+
+
+def _refuse_other_names(table: Table, expected: tuple[str, ...] | None, where: str) -> None:
+    """Refuses columns in another order, or other columns, where both headers tell."""
+    for number, (found, name) in enumerate(zip(table.names or (), expected or (), strict=False), start=1):
+        if found != name:
+            raise DataError(
+                f"{table.source}: column {number} is called '{found}', but '{name}' {where}: bring the columns into "
+                "that order, or leave out the header if they are the same"
+            )
+
+
+def _take(train: Table, wanted: set[str], options: TableOptions) -> dict[str, Int64[np.ndarray, " rows"]]:
+    """The row numbers of the splits that are wanted, taken at random out of the training rows, and of those left.
+
+    Within a split the rows keep the order of the table.
+    """
+    count = len(train.values)
+    order = permutation(count, "table split", options.split_seed)
+    # Of as few rows as there are splits to take, no fractions leave any.
+    too_few = count <= len(wanted)
+    taken = {}
+    start = 0
+    for name, fraction in (("valid", options.valid_fraction), ("test", options.test_fraction)):
+        if name not in wanted:
+            continue
+        if not 0 < fraction < 1:
+            raise UsageError(f"{name}_fraction is {fraction}: give a number between 0 and 1")
+        stop = start + round(fraction * count)
+        if stop == start and not too_few:
+            raise DataError(
+                f"{train.source} has too few rows: {name}_fraction {fraction} of {count} rows is none; give a larger "
+                f"--{name}-fraction, or a table of such rows by --{name}-file"
+            )
+        taken[name] = np.sort(order[start:stop])
+        start = stop
+    if start >= count or too_few:
+        leave = f"its {count} row{'s leave' if count > 1 else ' leaves'} none to learn from"
+        smaller = "" if too_few else "smaller fractions, or "
+        files = " and ".join(f"--{name}-file" for name in PARTS if name in wanted)
+        raise DataError(f"{train.source} has too few rows: {leave}; give {smaller}tables of the others by {files}")
+    return taken | {"train": np.sort(order[start:])}

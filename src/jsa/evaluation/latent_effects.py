@@ -1,0 +1,96 @@
+"""What the latent variables next to the data do to what is observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jsa.data import in_order
+from jsa.errors import UsageError
+from jsa.evaluation.likelihood import Progress, evaluating
+from jsa.evaluation.rows import Rows
+from jsa.latent import Layer
+from jsa.runs.build import Model
+from jsa.torch_contexts import seeded
+
+ROWS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What each variable of the first layer does, on average over some rows.
+
+    Attributes:
+        shares: How probable q(h | x) holds each value of each variable: 0 and 1 of a bit, or the classes.
+        means: The mean of p(x | h) where the variable is given the value, and the rest of h is as q drew it.
+    """
+
+    shares: Float[Tensor, "variables values"]
+    means: Float[Tensor, "variables values observed"]
+
+    @cached_property
+    def usual(self) -> Float[Tensor, "variables observed"]:
+        """The mean of p(x | h) where each value of the variable is taken as often as q does."""
+        return (self.shares.unsqueeze(-1) * self.means).sum(1)
+
+    @cached_property
+    def explained(self) -> Float[Tensor, " variables"]:
+        """The variance of x, summed over its columns, that follows each variable: 0 for one that does nothing."""
+        deviations = self.means - self.usual.unsqueeze(1)
+        return (self.shares.unsqueeze(-1) * deviations.square()).sum((1, 2))
+
+    @property
+    def strongest(self) -> list[int]:
+        """The variables, those first that explain most."""
+        return self.explained.argsort(descending=True).tolist()
+
+    def changes(self, variable: int) -> list[tuple[Float[Tensor, " observed"], Float[Tensor, " observed"]]]:
+        """The mean of p(x | h) before and after: of a bit from 0 to 1, of each class from what is usual to it."""
+        means = self.means[variable]
+        if len(means) == 2:
+            return [(means[0], means[1])]
+        return [(self.usual[variable], mean) for mean in means]
+
+
+def effects(model: Model, rows: Rows, seed: int = 0, progress: Progress | None = None) -> Effects:
+    """Sets each variable of the first layer to each of its values, for each row, and looks at the mean of p(x | h).
+
+    Args:
+        model: The model.
+        rows: The rows whose states are taken.
+        seed: The seed of the draws from q(h | x).
+        progress: Called with the number of rows done.
+    """
+    layer = model.latent.layers[0]
+    if layer.kind == "gaussian":
+        raise UsageError("effects are those of bits and classes, and this model has Gaussian variables: use jsa encode")
+    values = torch.tensor(list(Layer(layer.kind, 1, layer.classes).enumerate()))
+    shares = torch.zeros(layer.variables, len(values))
+    means = torch.zeros(layer.variables, len(values), rows.batch(torch.arange(1)).x.shape[-1])
+    with evaluating(model), seeded(seed):
+        for index in in_order(len(rows), ROWS_AT_ONCE):
+            batch = rows.batch(index)
+            posterior = model.posterior(batch)
+            shares += _probabilities(layer, posterior.first.mean).sum(0)
+            h = posterior.sample(())
+            for variable, part in enumerate(h[:, : layer.width].unflatten(-1, (layer.variables, -1)).unbind(1)):
+                # A view of h: the variable is changed in its place, and put back.
+                drawn = part.clone()
+                for number, value in enumerate(values):
+                    part.copy_(value.expand_as(part))
+                    means[variable, number] += model.observation(h, batch.context).mean.sum(0)
+                part.copy_(drawn)
+            if progress is not None:
+                progress(len(batch))
+    return Effects(shares / len(rows), means / len(rows))
+
+
+def _probabilities(layer: Layer, mean: Float[Tensor, "batch width"]) -> Float[Tensor, "batch variables values"]:
+    """The probability of each value of each variable."""
+    if layer.kind == "bernoulli":
+        return torch.stack([1 - mean, mean], dim=-1)
+    return mean.unflatten(-1, (layer.variables, layer.classes))

@@ -1,0 +1,102 @@
+"""What evaluations come to: a likelihood, a variance. Nothing here needs torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from jsa.io.json_records import to_record
+
+TRUSTED_BIAS = 0.1
+"""Up to this many nats the leading term of the bias is about all of it."""
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """An estimate of the mean negative log-likelihood a row, in nats, with what is needed to judge it.
+
+    Attributes:
+        nll: The estimate. By Jensen's inequality it is biased upward.
+        row_error: Its standard error as an estimate for the population: the spread over rows. NaN for one row.
+        monte_carlo_error: Its standard error as an estimate for these rows: the noise of the importance samples. NaN
+            for one sample a row.
+        upward_bias: The leading term of the bias, half the relative variance of the mean weight. It is trustworthy
+            only while it is small; where it is not, more samples are needed. NaN for one sample a row.
+        effective_sample_size: The mean over rows of how many exact posterior samples the importance samples are worth.
+        lowest_effective_sample_size: The same for the worst row.
+        samples: The number of importance samples a row, 0 where the likelihood is exact.
+        rows: The number of rows.
+        annealing_steps: The temperatures between q and the posterior, 0 where nothing was annealed.
+    """
+
+    nll: float
+    row_error: float
+    monte_carlo_error: float
+    upward_bias: float
+    effective_sample_size: float
+    lowest_effective_sample_size: float
+    samples: int
+    rows: int
+    annealing_steps: int = 0
+
+    def __str__(self) -> str:
+        over_rows = f"+- {self.row_error:.3f} (over {self.rows} rows)" if self.rows > 1 else "(one row has no error)"
+        if not self.samples:
+            return f"{self.nll:.3f} {over_rows}, exact"
+        if self.samples == 1:
+            return f"{self.nll:.3f} {over_rows} (one sample a row has no Monte Carlo error)"
+        annealed = f" of {self.annealing_steps} annealing steps" if self.annealing_steps else ""
+        return (
+            f"{self.nll:.3f} {over_rows} +- {self.monte_carlo_error:.3f} "
+            f"(Monte Carlo, {self.samples} samples{annealed}); effective sample size {self.effective_sample_size:.1f}, "
+            f"biased upward by {'about' if self.upward_bias < TRUSTED_BIAS else 'at least'} {self.upward_bias:.2f}"
+        )
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence where the samples are too few, so that nobody reads the figure as exact."""
+        if self.samples == 1:
+            return "one sample a row is the ELBO and cannot tell its own error: take more for a likelihood"
+        if not self.samples or self.upward_bias < TRUSTED_BIAS:
+            return None
+        return (
+            f"{self.samples} samples are too few for this model to tell its NLL to 0.1 nat: the estimate is biased "
+            f"upward by {self.upward_bias:.2f} or more (compare only figures with equal sample counts)"
+        ) + (
+            ""
+            if self.annealing_steps
+            else "; annealing may come closer, for some rows (jsa evaluate --annealing-steps)"
+        )
+
+
+@dataclass(frozen=True)
+class LogVariance:
+    """The logarithm of a summed variance: of the gradient of one set of parameters.
+
+    Attributes:
+        log_variance: The logarithm of the sum over parameters of the variance of one draw; minus infinity where there
+            is no variance.
+        low, high: An interval of 95 % for it, from the spread over groups of draws.
+    """
+
+    log_variance: float
+    low: float
+    high: float
+
+
+def figures_record(figures: object) -> Any:
+    """What JSON can hold of figures, with null for one that is not finite: there is no such number in JSON.
+
+    >>> figures_record({"nll": 91.5, "row_error": float("nan"), "variances": [float("-inf")]})
+    {'nll': 91.5, 'row_error': None, 'variances': [None]}
+    """
+    return _finite_or_none(to_record(figures))
+
+
+def _finite_or_none(record: Any) -> Any:
+    if isinstance(record, dict):
+        return {name: _finite_or_none(value) for name, value in record.items()}
+    if isinstance(record, list):
+        return [_finite_or_none(value) for value in record]
+    return None if isinstance(record, float) and not math.isfinite(record) else record

@@ -1,0 +1,1 @@
+"""Files that are whole or not there: text, tensors, JSON, locks."""

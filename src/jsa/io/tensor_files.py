@@ -1,0 +1,114 @@
+"""Tensors to and from safetensors files, which cannot run code when they are opened.
+
+Each file carries a SHA-256 over all that it holds, which is verified when the file is written and whenever it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from jsa.errors import CheckpointError, shortened
+from jsa.io.atomic_files import flush, replacing
+
+ENTRY = "jsa"
+"""The name of the one entry beside the tensors: the format keeps no order among several."""
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, object]) -> None:
+    """Writes tensors with notes beside them, whole or not at all; equal content gives equal bytes.
+
+    What was written is read back and compared before it takes the place of an earlier file.
+
+    Args:
+        path: Where to write.
+        tensors: The tensors by name, on any device.
+        notes: What to remember beside them, as far as JSON can hold it.
+    """
+    plain = _apart({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    written = json.dumps(notes, sort_keys=True)
+    checksum = content_checksum(plain, written)
+    # By the text rather than the value, the notes that are verified are the notes that are read.
+    entry = json.dumps({"checksum": checksum, "notes": written}, sort_keys=True)
+    with replacing(path) as temporary:
+        try:
+            save_file(plain, temporary, {ENTRY: entry})
+            flush(temporary)
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(
+                f"{path} could not be written ({error}): make room for it, an earlier file of that name is kept"
+            ) from error
+        try:
+            load_tensors(temporary)
+        except CheckpointError as error:
+            raise CheckpointError(
+                f"{path} could not be written, for what was sent to the disk does not come back from it: "
+                "check the disk, an earlier file of that name is kept"
+            ) from error
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with memory of their own, for parameters that two networks share stand in a file twice."""
+    found: dict[str, Tensor] = {}
+    taken: set[int] = set()
+    for name, tensor in tensors.items():
+        place = tensor.untyped_storage().data_ptr()
+        found[name] = tensor.clone() if place in taken else tensor
+        taken.add(place)
+    return found
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
+    """The tensors and the notes of a file that ``save_tensors`` wrote, verified by its checksum."""
+    if not path.is_file():
+        raise CheckpointError(f"there is no file {path}: check its name, or make it again")
+    try:
+        # The parser maps the file and compares its header with its size: nothing is allocated by what a header says.
+        with safe_open(path, framework="pt") as file:
+            entry = json.loads((file.metadata() or {}).get(ENTRY, "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if not isinstance(entry, dict) or not isinstance(entry.get("checksum"), str):
+            raise CheckpointError(
+                f"{path} has no checksum, so it was not written by this version of jsa: make it again with this one"
+            )
+        notes = entry.get("notes")
+        if not isinstance(notes, str) or content_checksum(tensors, notes) != entry["checksum"]:
+            raise CheckpointError(
+                f"{path} is damaged, for its content does not have the checksum that it was written with: "
+                "use another copy, or make it again"
+            )
+        return tensors, dict(json.loads(notes))
+    except CheckpointError:
+        raise
+    except Exception as error:  # parser, file system and JSON raise many types, without a common base
+        raise CheckpointError(f"{path} is damaged ({shortened(error)}): use another copy, or make it again") from error
+
+
+def content_checksum(tensors: Mapping[str, Tensor], notes: str) -> str:
+    """The SHA-256, in hexadecimal, of names, types, shapes and bytes of tensors and of the text of the notes.
+
+    Whatever has a length is preceded by it, so that no two contents are one sequence of bytes.
+
+    >>> ones = torch.ones(2)
+    >>> content_checksum({"a": ones}, "{}") == content_checksum({"b": ones}, "{}")
+    False
+    """
+    digest = hashlib.sha256()
+    described = notes.encode()
+    digest.update(f"{len(described)} {len(tensors)}\n".encode() + described)
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        title = json.dumps([name, str(tensor.dtype), list(tensor.shape)])
+        digest.update(f"{len(title)}\n{title}".encode())
+        if not tensor.numel():
+            continue
+        # A view of the tensor's own bytes: nothing is copied.
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

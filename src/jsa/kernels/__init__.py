@@ -1,0 +1,7 @@
+"""Markov kernels whose invariant distribution is the posterior p(h | x), one a file."""
+
+from jsa.kernels.conditional_importance import conditional_importance
+from jsa.kernels.independence import metropolis_independence
+from jsa.kernels.trajectory import Trajectory
+
+__all__ = ["Trajectory", "conditional_importance", "metropolis_independence"]

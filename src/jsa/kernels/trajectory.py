@@ -1,0 +1,74 @@
+"""What a kernel did with the chains of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from jsa import importance
+from jsa.batch import Batch
+from jsa.model import LatentVariableModel, Posterior
+from jsa.model_calls import EvaluatedStates, draw, evaluate, log_prob
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Some moves of the chains of a batch.
+
+    Attributes:
+        evaluated: The candidates, evaluated under the present parameters: the initial states, then the proposals.
+        path: The number of the candidate at which each chain stands after each move.
+    """
+
+    evaluated: EvaluatedStates
+    path: Int64[Tensor, "moves batch"]
+
+    @property
+    def candidates(self) -> Float[Tensor, "candidates batch width"]:
+        """The initial states, then the proposals in order."""
+        return self.evaluated.h
+
+    @property
+    def log_weights(self) -> Float[Tensor, "candidates batch"]:
+        """The log-weights of the candidates."""
+        return self.evaluated.log_weights
+
+    @property
+    def multiplicities(self) -> Int64[Tensor, "candidates batch"]:
+        """How often each candidate is visited."""
+        return importance.multiplicities(self.path, self.candidates.shape[0])
+
+    @property
+    def acceptances(self) -> Int64[Tensor, " batch"]:
+        """How many moves of each chain were accepted."""
+        return importance.acceptances(self.path)
+
+    @property
+    def last(self) -> Float[Tensor, "batch width"]:
+        """Where each chain stands in the end: all layers of a state move together."""
+        rows = torch.arange(self.path.shape[1], device=self.path.device)
+        return self.candidates[self.path[-1], rows]
+
+
+def evaluate_candidates(
+    model: LatentVariableModel,
+    batch: Batch,
+    posterior: Posterior,
+    initial: Float[Tensor, "batch width"] | None,
+    proposals: int,
+) -> EvaluatedStates:
+    """Where the chains of a batch stand, or one more draw, and so many draws from q(h | x) for each."""
+    if initial is None:
+        return evaluate(model, batch, posterior, *draw(posterior, proposals + 1))
+    first = initial.unsqueeze(0)
+    drawn, log_inference = draw(posterior, proposals)
+    return evaluate(
+        model,
+        batch,
+        posterior,
+        torch.cat([first, drawn]),
+        torch.cat([log_prob(posterior, first), log_inference]),
+    )

@@ -1,0 +1,299 @@
+"""Checked calls of a model: a wrong shape would broadcast and train something else, so every result is checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jsa.batch import HALVES, Batch
+from jsa.distributions import Factorized
+from jsa.errors import NumericalError, UsageError
+from jsa.model import LatentVariableModel, LayeredJoint, Posterior
+from jsa.posteriors import LayeredPosterior, SampledWithLogProb
+
+LOGITS_AT_ONCE = 800_000
+FEWEST_STATES, MOST_STATES = 1_000, 4_000
+
+
+def states_at_once(batch: Batch) -> int:
+    """About how many states are evaluated at once where no graph is kept.
+
+    Few enough for their logits to stay in the processor's cache, enough for the matrix products to run at full speed.
+    """
+    return min(MOST_STATES, max(FEWEST_STATES, LOGITS_AT_ONCE // max(1, math.prod(batch.x.shape[1:]))))
+
+
+def posterior_of(model: LatentVariableModel, batch: Batch) -> Posterior:
+    """``model.posterior`` of a batch: refused where it is none, one layer by itself taken as all of q(h | x)."""
+    _refuse_no_model(model)
+    if not isinstance(batch, Batch):
+        raise UsageError(f"a model learns from a Batch(x, row_numbers), not from a {type(batch).__name__}")
+    if batch.known is not None:
+        model.latent.refuse_wrong_known(batch.known)
+    posterior = model.posterior(batch)
+    if isinstance(posterior, LayeredPosterior):
+        return posterior
+    if isinstance(posterior, Factorized):
+        return LayeredPosterior(model.latent, posterior, known=batch.known)
+    if not isinstance(posterior, Posterior):
+        raise UsageError(
+            f"{type(model).__name__}.posterior returned {type(posterior).__name__}, which has no sample or no "
+            "log_prob: return a LayeredPosterior, a TorchPosterior, or an object with both"
+        )
+    return posterior
+
+
+def _refuse_no_model(model: LatentVariableModel) -> None:
+    name = type(model).__name__
+    # A compiled model is none by its type.
+    if not (hasattr(model, "posterior") and hasattr(model, "log_joint")):
+        raise UsageError(f"{name} is no LatentVariableModel: subclass it; of a Learner, give its model")
+    if getattr(model, "latent", None) is None:
+        raise UsageError(f"{name} does not say what its latent state is: set self.latent = LatentSpace.of(...)")
+
+
+def log_joint(
+    model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]
+) -> Float[Tensor, "*samples batch"]:
+    """``model.log_joint`` with its form checked; whatever the dimensions before the rows, the model sees one.
+
+    States that contradict what is known of their row are refused: a posterior that does not look at ``batch.known``
+    would learn as if nothing were known.
+    """
+    _refuse_other_states(model, batch, h)
+    refuse_contradictions(model, batch, h)
+    states = _with_samples(h)
+    value = model.log_joint(batch, states)
+    _refuse_wrong_form(f"{type(model).__name__}.log_joint", value, states)
+    return _without_samples(value, h)
+
+
+def log_joint_terms(
+    model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]
+) -> list[Float[Tensor, "*samples batch"]] | None:
+    """``model.log_joint_terms`` with the same checks; none where the model has no such method."""
+    if not isinstance(model, LayeredJoint):
+        return None
+    _refuse_other_states(model, batch, h)
+    refuse_contradictions(model, batch, h)
+    states = _with_samples(h)
+    terms = model.log_joint_terms(batch, states)
+    for number, term in enumerate(terms):
+        _refuse_wrong_form(f"term {number} of {type(model).__name__}.log_joint_terms", term, states)
+    return [_without_samples(term, h) for term in terms]
+
+
+def _with_samples(h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "samples batch width"]:
+    """The states with one dimension before the rows, as somebody's own model may count on it."""
+    return h if h.ndim == 3 else h.reshape(-1, *h.shape[-2:])
+
+
+def _without_samples(
+    value: Float[Tensor, "samples batch"], h: Float[Tensor, "*samples batch width"]
+) -> Float[Tensor, "*samples batch"]:
+    """One number for each of the states, in their own dimensions."""
+    return value if h.ndim == 3 else value.reshape(h.shape[:-1])
+
+
+def _refuse_other_states(model: LatentVariableModel, batch: Batch, h: Tensor) -> None:
+    """Refuses states of another width or for other rows than the model's."""
+    expected = len(batch), model.latent.width
+    if h.shape[-2:] != expected:
+        raise UsageError(
+            f"the posterior of {type(model).__name__} drew states of shape {tuple(h.shape)}: their last two dimensions "
+            f"must be {expected}, the rows of the batch and the width of a state"
+        )
+
+
+def _refuse_wrong_form(name: str, value: Tensor, h: Float[Tensor, "samples batch width"]) -> None:
+    if value.shape != h.shape[:-1]:
+        raise UsageError(
+            f"{name} returned shape {tuple(value.shape)} for states of shape {tuple(h.shape)}: it must be "
+            f"{tuple(h.shape[:-1])}, one number a state (sum over its variables)"
+        )
+    if value.dtype in HALVES:
+        raise UsageError(
+            f"{name} returned {value.dtype}, in which a sum of log-probabilities is off by nats: sum in float32, as "
+            "jsa's distributions do with logits of any precision, and torch's with logits.float()"
+        )
+
+
+def refuse_contradictions(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> None:
+    """Refuses states that contradict what is known of their row."""
+    if batch.known is None:
+        return
+    contradicting = ~batch.agrees(h)
+    if bool(contradicting.any()):
+        row = int(batch.index[contradicting.nonzero()[0, -1]])
+        raise UsageError(
+            f"{type(model).__name__} was given a state that contradicts what is known of row {row}: its posterior must "
+            "draw what is known as it is, for instance LayeredPosterior(..., known=batch.known)"
+        )
+
+
+def log_joint_of_all(
+    model: LatentVariableModel, batch: Batch, states: Float[Tensor, "states width"]
+) -> Float[Tensor, "states batch"]:
+    """log p(x, h) of the same states for every row; minus infinity where they contradict what is known of it."""
+    h = states.unsqueeze(1).expand(-1, len(batch), -1)
+    value = log_joint(model, batch.with_nothing_known(), h)
+    return value if batch.known is None else value.where(batch.agrees(h), -torch.inf)
+
+
+def log_prob(posterior: Posterior, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
+    """``posterior.log_prob`` with its form checked; whatever the dimensions before the rows, it sees one."""
+    states = _with_samples(h)
+    value = posterior.log_prob(states)
+    _refuse_wrong_form(f"{type(posterior).__name__}.log_prob", value, states)
+    return _without_samples(value, h)
+
+
+def state_dtype(model: LatentVariableModel, batch: Batch) -> torch.dtype:
+    """The precision of enumerated states: that of the rows, or of the model's parameters where it is higher."""
+    return reduce(torch.promote_types, {parameter.dtype for parameter in model.parameters()}, batch.state_dtype)
+
+
+@dataclass(frozen=True)
+class EvaluatedStates:
+    """States of the rows of a batch with all that methods make of them.
+
+    Attributes:
+        posterior: q(h | x) of the rows.
+        h: The states.
+        log_joint: log p(x, h), with its graph where it was computed with gradients.
+        log_inference: log q(h | x), likewise.
+        log_weights: Their difference, without gradient; minus infinity is a state of probability zero.
+    """
+
+    posterior: Posterior
+    h: Float[Tensor, "*samples batch width"]
+    log_joint: Float[Tensor, "*samples batch"]
+    log_inference: Float[Tensor, "*samples batch"]
+    log_weights: Float[Tensor, "*samples batch"]
+
+
+def draw(
+    posterior: Posterior, samples: int
+) -> tuple[Float[Tensor, "samples batch width"], Float[Tensor, "samples batch"]]:
+    """So many states from q(h | x) for each row, and their log q, with gradient where that is enabled."""
+    if isinstance(posterior, SampledWithLogProb):
+        h, log_inference = posterior.sample_with_log_prob((samples,))
+        return h.detach(), log_inference
+    h = posterior.sample((samples,)).detach()
+    return h, log_prob(posterior, h)
+
+
+def evaluate(
+    model: LatentVariableModel,
+    batch: Batch,
+    posterior: Posterior,
+    h: Float[Tensor, "samples batch width"],
+    log_inference: Float[Tensor, "samples batch"] | None = None,
+) -> EvaluatedStates:
+    """One pass over states; a log-weight that is no number is an error that names the term and the row.
+
+    Args:
+        model: The model.
+        batch: The rows.
+        posterior: q(h | x) of the rows.
+        h: The states.
+        log_inference: log q(h | x) where it is known from drawing them.
+    """
+    parts = [log_joint(model, batch, part) for part in _parts(batch, h)]
+    joint = parts[0] if len(parts) == 1 else torch.cat(parts)
+    inference = log_prob(posterior, h) if log_inference is None else log_inference
+    weights = joint.detach() - inference.detach()
+    refuse_non_finite(batch, joint.detach(), inference.detach(), weights)
+    return EvaluatedStates(posterior, h, joint, inference, weights)
+
+
+def _parts(batch: Batch, h: Float[Tensor, "samples batch width"]) -> tuple[Tensor, ...]:
+    """The states in parts that are evaluated one after the other.
+
+    Without a graph to keep, the logits of some hundred states stay in the processor's cache, and memory is used again.
+    """
+    if torch.is_grad_enabled() or h.device.type != "cpu":
+        return (h,)
+    samples, rows = h.shape[:2]
+    # Parts of equal size: a small rest would run at less than full speed.
+    return h.tensor_split(min(samples, max(1, round(samples * rows / states_at_once(batch)))))
+
+
+def refuse_non_finite(batch: Batch, joint: Tensor, proposal: Tensor, weights: Tensor) -> None:
+    """Names the term and the row of a log-weight that is no number; minus infinity is one."""
+    if bool((weights < torch.inf).all()):
+        return
+    refuse_wrong_joint(batch, joint)
+    _refuse_where(batch, "posterior.log_prob", proposal, ~proposal.isfinite())
+    raise NumericalError("a log-weight is not finite")
+
+
+def refuse_wrong_joint(batch: Batch, joint: Float[Tensor, "*samples batch"]) -> None:
+    """Names the row of a log p(x, h) that is no number; minus infinity is one."""
+    _refuse_where(batch, "log_joint", joint, ~(joint < torch.inf))
+
+
+def _refuse_where(batch: Batch, term: str, values: Tensor, wrong: Tensor) -> None:
+    if bool(wrong.any()):
+        position = tuple(wrong.nonzero()[0].tolist())
+        row = int(batch.index[position[-1]])
+        raise NumericalError(f"{term} is {float(values[position])} at row {row}{_of_gaps(batch, position[-1])}")
+
+
+def _of_gaps(batch: Batch, position: int) -> str:
+    """What to do about a row of which values are missing, where this model does not know it."""
+    if not bool(batch.x[position].isnan().any()):
+        return ""
+    return ", of which values are missing (NaN): make the model for such, as BeliefNetwork(..., missing=True) is"
+
+
+@dataclass
+class Counter:
+    """The states that were counted, each row of a batch for itself.
+
+    Attributes:
+        within: Whether a call is under way, inside which calls of the other methods count no more.
+    """
+
+    states: int = 0
+    within: bool = False
+
+
+@contextmanager
+def counting(model: LatentVariableModel) -> Iterator[Counter]:
+    """Counts the states that pass through the joint density, by whichever of its methods the others call."""
+    counter = Counter()
+    names = ["log_joint", "log_joint_terms"] if isinstance(model, LayeredJoint) else ["log_joint"]
+    # A model may have a method of its own, such as a compiled one, in the place of that of its class.
+    own = {name: vars(model)[name] for name in names if name in vars(model)}
+    for name in names:
+        setattr(model, name, _counted(getattr(model, name), counter))
+    try:
+        yield counter
+    finally:
+        for name in names:
+            delattr(model, name)
+        for name, method in own.items():
+            setattr(model, name, method)
+
+
+def _counted(method: Callable[[Batch, Tensor], Any], counter: Counter) -> Callable[[Batch, Tensor], Any]:
+    def counted(batch: Batch, h: Tensor) -> Any:
+        if counter.within:
+            return method(batch, h)
+        counter.states += h.shape[:-1].numel()
+        counter.within = True
+        try:
+            return method(batch, h)
+        finally:
+            counter.within = False
+
+    return counted

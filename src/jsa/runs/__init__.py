@@ -1,0 +1,1 @@
+"""Runs of the command line: configuration, run folder, data, test and pictures."""

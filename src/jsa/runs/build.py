@@ -1,0 +1,200 @@
+"""From a configuration to the parts of a run, and from a run folder back to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from jsa.chains import ChainCache
+from jsa.data import Dataset, Splits, load
+from jsa.data.loading import exists, is_table
+from jsa.data.schema import RowShape
+from jsa.errors import DataError, UsageError
+from jsa.estimators import Estimator
+from jsa.estimators.registry import build_estimator
+from jsa.latent import Layer
+from jsa.models.belief_network import BeliefNetwork
+from jsa.models.registry import build_model
+from jsa.models.structured_prediction import StructuredPrediction
+from jsa.runs.config import TrainConfig
+from jsa.runs.folder import RunFolder
+from jsa.runs.identity import DataIdentity
+from jsa.training.state import read_chains
+from jsa.training.weights import load_weights
+
+Model = BeliefNetwork | StructuredPrediction
+
+
+@dataclass(frozen=True)
+class OpenedRun:
+    """A run as it is found in its folder.
+
+    Attributes:
+        folder: The run folder.
+        config: The configuration of the run.
+        model: The model with the weights of a checkpoint.
+        notes: What was remembered beside these weights.
+        shape: What a row of its data is made of.
+        read_splits: Reads its data, once.
+    """
+
+    folder: RunFolder
+    config: TrainConfig
+    model: Model
+    notes: dict[str, object]
+    shape: RowShape
+    read_splits: Callable[[], Splits]
+
+    @property
+    def splits(self) -> Splits:
+        """Its data, read when it is first asked for: a model can be sampled from where its data is not."""
+        return self.read_splits()
+
+
+def load_splits(config: TrainConfig) -> Splits:
+    """The data of a run; a conditional model gets the first half of the columns as its context."""
+    dataset = config.dataset
+    splits = load(
+        config.data,
+        data_dir=dataset.data_dir,
+        valid_file=dataset.valid_file,
+        test_file=dataset.test_file,
+        valid_fraction=dataset.valid_fraction,
+        test_fraction=dataset.test_fraction,
+        split_seed=dataset.split_seed,
+        classes=dataset.data_classes,
+        seed=config.seed,
+    )
+    if config.network.conditional:
+        return splits.split_context(splits.train.observed_columns // 2)
+    return splits
+
+
+def load_splits_again(
+    config: TrainConfig, folder: RunFolder, data_dir: Path | None = None, *, may_differ: bool = False
+) -> Splits:
+    """The data of an earlier run, wherever this process was started.
+
+    Args:
+        config: The configuration of the run.
+        folder: The run folder.
+        data_dir: Where the data is, if not where it was.
+        may_differ: Whether other rows than those that the run had are taken as well. They are refused otherwise.
+    """
+    known = DataIdentity.read(folder.path)
+    here = with_data_dir(config if known is None else started_in(config, known.started_in), data_dir)
+    splits = load_splits(here)
+    if known is not None and not may_differ and (part := known.changed(splits)) is not None:
+        raise DataError(f"{_other_rows(here, part)}: give the run its data back, or its folder by --data-dir")
+    return splits
+
+
+def _other_rows(config: TrainConfig, part: str) -> str:
+    if part == "train":
+        what = "table" if is_table(config.data) else "data"
+        return f"{config.data} is not the {what} that the run was trained on"
+    file, rows = (config.dataset.valid_file, "validation") if part == "valid" else (config.dataset.test_file, "test")
+    return f"{file or config.data} does not hold the {rows} rows that the run had"
+
+
+def make_model(config: TrainConfig, shape: RowShape) -> Model:
+    """The model of a run, initialized from its seed."""
+    columns, classes = shape.observed_columns, shape.classes
+    observed = Layer("bernoulli", columns) if classes == 2 else Layer("categorical", columns, classes)
+    torch.manual_seed(config.seed)
+    values = shape.column_classes[shape.context_columns :]
+    return build_model(config.network, observed, shape.context_width, indicators=shape.missing, values=values)
+
+
+def make_estimator(config: TrainConfig, model: Model, rows: Dataset, folder: RunFolder) -> Estimator:
+    """The estimator of a run, with chains for its training rows where it has chains."""
+    return build_estimator(
+        config.estimator,
+        model.latent,
+        inputs=rows.observed_width + rows.context_width,
+        rows=len(rows),
+        options=config.method.given,
+        cache_folder=folder.mapped_chains if config.machine.mapped_chains else None,
+        device=config.machine.device,
+    )
+
+
+def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None) -> OpenedRun:
+    """A run, with the best or last weights of its model.
+
+    Args:
+        path: The run folder.
+        checkpoint: ``best`` or ``last``.
+        data_dir: Where the data is, if not where it was.
+    """
+    if checkpoint not in ("best", "last"):
+        raise UsageError(f"the checkpoint is best or last, not '{checkpoint}'")
+    folder = RunFolder.open(path)
+    config = folder.read_config()
+    read_splits = cache(partial(load_splits_again, config, folder, data_dir))
+    known = DataIdentity.read(folder.path)
+    shape = read_splits().row_shape if known is None or known.shape is None else known.shape
+    model = make_model(config, shape)
+    notes = load_weights(model, folder.best if checkpoint == "best" else folder.last)
+    return OpenedRun(folder, config, model.eval(), notes, shape, read_splits)
+
+
+def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor) -> None:
+    """Gives a cache in memory the chains that a state file of a run has of these rows; a run without chains has none.
+
+    Memory-mapped chains are brought to the checkpoint of that file, as a continued run would, and read; their folder is
+    held meanwhile.
+    """
+    chains = read_chains(state) if state.is_file() else {}
+    if not chains:
+        return
+    if not opened.config.machine.mapped_chains:
+        cache.restore(chains)
+        return
+    with opened.folder.in_use():
+        mapped = ChainCache(cache.latent, cache.rows, opened.folder.mapped_chains)
+        mapped.restore(chains)
+        states, visited = mapped.read(index)
+    there = visited.nonzero().flatten()
+    cache.write(index[there], states[there], moved=torch.ones(len(there), dtype=torch.bool))
+
+
+def with_data_dir(config: TrainConfig, data_dir: Path | None) -> TrainConfig:
+    """The configuration with another data folder, where one is given: tables of the same file names in it are taken."""
+    if data_dir is None:
+        return config
+    folder = data_dir.expanduser()
+
+    def moved(path: Path) -> Path:
+        return folder / path.name if exists(folder / path.name) else path
+
+    return _with_files(replace(config, dataset=replace(config.dataset, data_dir=data_dir)), moved)
+
+
+def started_in(config: TrainConfig, folder: Path) -> TrainConfig:
+    """The configuration of a run that was begun in this folder, with its files as they are found from here."""
+    if folder == Path.cwd():
+        return config
+
+    def found(path: Path) -> Path:
+        # The folder may be on another machine, or have been moved with everything in it.
+        there = folder / path.expanduser()
+        return path if exists(path) and not exists(there) else there
+
+    data_dir = config.dataset.data_dir
+    dataset = config.dataset if data_dir is None else replace(config.dataset, data_dir=found(data_dir))
+    return _with_files(replace(config, dataset=dataset), found)
+
+
+def _with_files(config: TrainConfig, where: Callable[[Path], Path]) -> TrainConfig:
+    """The configuration with its tables elsewhere."""
+    valid, test = (
+        None if file is None else where(file) for file in (config.dataset.valid_file, config.dataset.test_file)
+    )
+    data = str(where(Path(config.data))) if is_table(config.data) else config.data
+    return replace(config, data=data, dataset=replace(config.dataset, valid_file=valid, test_file=test))

@@ -1,0 +1,65 @@
+"""What comes behind a training: its leading epochs are scored again, and the best one of them is tested."""
+
+from __future__ import annotations
+
+from jsa.data import Splits
+from jsa.evaluation.likelihood import Likelihood, likelihood
+from jsa.evaluation.rows import FirstRows, Rows
+from jsa.model import LatentVariableModel
+from jsa.runs.config import TrainConfig
+from jsa.runs.folder import RunFolder
+from jsa.runs.scores import Scores, read_rescored, read_scores, write_rescored, write_scores
+from jsa.training.progress import evaluation_progress
+from jsa.training.selection import LeadingEpochs, ValidatedEpoch
+from jsa.training.signals import StopRequest
+from jsa.training.weights import load_weights, save_weights
+
+
+class Scoring:
+    """Scores the leading epochs of a finished training. What was scored before a stop is not scored again.
+
+    Args:
+        config: The configuration of the run.
+        splits: Its data.
+        model: Its model; it has the weights of the best epoch in the end.
+        folder: Its folder.
+        stop: Who may ask to stop.
+    """
+
+    def __init__(
+        self, config: TrainConfig, splits: Splits, model: LatentVariableModel, folder: RunFolder, stop: StopRequest
+    ) -> None:
+        self.config, self.splits, self.model, self.folder, self.stop = config, splits, model, folder, stop
+
+    def score(self, leading: LeadingEpochs) -> Scores:
+        """Finds the best epoch and tests it."""
+        best, samples = leading.best, self.config.validation.validation_samples
+        if leading.kept > 1:
+            best, samples = self._rescored(leading), self.config.validation.test_samples
+        load_weights(self.model, self.folder.best)
+        if self.folder.evaluation.is_file():
+            return read_scores(self.folder)
+        test = self._likelihood(self.splits.test, "test")
+        scores = Scores(best, samples, test)
+        write_scores(self.folder, scores)
+        return scores
+
+    def _rescored(self, leading: LeadingEpochs) -> ValidatedEpoch:
+        """The best of the leading epochs with as many samples as the test has; its weights become the best ones."""
+        valid = FirstRows(self.splits.valid, self.config.validation.validation_rows)
+        known = read_rescored(self.folder)
+        for screened in leading.epochs:
+            if screened.epoch not in known:
+                load_weights(self.model, self.folder.leading_epoch(screened.epoch))
+                known[screened.epoch] = self._likelihood(valid, f"epoch {screened.epoch} again")
+                write_rescored(self.folder, known)
+        best = min(ValidatedEpoch(found.nll, epoch) for epoch, found in known.items())
+        notes = load_weights(self.model, self.folder.leading_epoch(best.epoch))
+        save_weights(self.model, self.folder.best, {name: notes[name] for name in notes if name != "format"})
+        return best
+
+    def _likelihood(self, rows: Rows, label: str) -> Likelihood:
+        samples = self.config.validation.test_samples
+        with evaluation_progress(len(rows), label) as progress:
+            watched = self.stop.interrupting(progress)
+            return likelihood(self.model, rows, samples, seed=self.config.seed, progress=watched)

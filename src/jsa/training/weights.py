@@ -1,0 +1,68 @@
+"""The weights of a model, to and from files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from jsa.errors import CheckpointError, NumericalError
+from jsa.io.tensor_files import load_tensors, save_tensors
+
+FORMAT = 1
+
+
+def save_weights(model: nn.Module, path: Path, notes: Mapping[str, object]) -> None:
+    """Writes the model's weights, whole or not at all; weights that are not finite are refused.
+
+    Args:
+        model: The model.
+        path: Where to write.
+        notes: What to remember beside the weights, for instance the epoch.
+    """
+    tensors = model.state_dict()
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise NumericalError(f"the weights {name} are not finite")
+    save_tensors(path, tensors, {"format": FORMAT, **notes})
+
+
+def load_weights(model: nn.Module, path: Path) -> dict[str, object]:
+    """Reads weights that ``save_weights`` wrote for the same model.
+
+    Returns:
+        What was remembered beside them.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"there is no checkpoint {path}: the run has not come to its first validation")
+    tensors, notes = load_tensors(path)
+    check_format(path, notes, FORMAT)
+    check_shapes(model, tensors, path)
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise CheckpointError(f"{path} holds weights {name} that are not finite: use another checkpoint")
+    model.load_state_dict(tensors)
+    return notes
+
+
+def check_format(path: Path, notes: Mapping[str, object], expected: int) -> None:
+    """Refuses a file that another version wrote in another form."""
+    if notes.get("format") != expected:
+        raise CheckpointError(
+            f"{path} has format {notes.get('format')}; this version of jsa reads {expected}: use the version that "
+            "wrote it, or make it again"
+        )
+
+
+def check_shapes(module: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Refuses the weights of another model."""
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise CheckpointError(
+                f"{path} belongs to another model: {name} is {found.get(name, 'missing')} there and "
+                f"{expected.get(name, 'missing')} in this model"
+            )

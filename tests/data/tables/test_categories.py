@@ -1,0 +1,329 @@
+"""Tables of words: what is a word, which class it is, and in which tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from jsa.data import IndexedDataset, load
+from jsa.data.schema import RowShape, observed_labels, written_columns
+from jsa.data.tables.delimited import read_csv
+from jsa.data.tables.table import read_table
+from jsa.errors import DataError, UsageError
+from jsa.io.json_records import from_record, to_record
+
+ANSWERS = (("no", "yes"), ("blue", "green", "red"), ())
+VALUES = (2, 3, 4)
+SURVEY = "smokes,color,children\n" + "yes,red,0\nno,green,3\nno,,1\n,blue,2\n" * 5
+
+
+def written(folder: Path, text: str, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def values(rows: IndexedDataset) -> list[list[int]]:
+    """The classes of all rows; 0 for what is missing."""
+    x = rows.batch(torch.arange(len(rows))).x.nan_to_num()
+    return x.unflatten(-1, (-1, rows.classes)).argmax(-1).tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\nyes,red\nno,blue\n",
+        "yes,red\nno,blue\nno,red\nyes,blue\n",
+        "sep=;\nyes;red\nno;blue\nno;red\nyes;blue\n",
+        'a\tb\n"yes"\tred\n no \t"blue"\n',
+        "\ufeffa,b\r\nyes,red\r\nno,blue\r\n",
+        "a,\nyes,red\nno,blue\n",
+    ],
+    ids=["header", "no header", "no header below sep", "tabs and quotes", "mark of the order of bytes", "nameless"],
+)
+def test_words_are_classes_in_the_order_of_the_alphabet(tmp_path: Path, text: str) -> None:
+    table = read_csv(written(tmp_path, text))
+    assert table.words == (("no", "yes"), ("blue", "red"))
+    assert table.values.numbers[:2].tolist() == [[1, 1], [0, 0]]
+    assert table.values.missing is None
+    assert (table.names == ("a", "b")) == text.lstrip("\ufeff").startswith(("a,b", "a\tb"))
+
+
+def test_numbers_words_and_gaps_stand_side_by_side(tmp_path: Path) -> None:
+    table = read_csv(written(tmp_path, SURVEY))
+    assert table.words == ANSWERS
+    assert table.values.numbers[:4].tolist() == [[1, 2, 0], [0, 1, 3], [0, 0, 1], [0, 0, 2]]
+    assert table.values.missing is not None
+    assert np.argwhere(table.values.missing[:4]).tolist() == [[2, 1], [3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,b\n0,yes\n1,no\nO,yes\n", "line 4, column 1 holds 'O', which is no number: write values as 0, 1, 2"),
+        ("a,b\n0,yes\n1,no\n1,3\n", "line 4, column 2 holds 3, but the others of its column are words"),
+        ("a,b\n0,yes\n,2\n1,no\n", "line 3, column 2 holds 2, but the others of its column are words"),
+        ("a;b\n1,5;yes\n2,5;no\n", "line 2, column 1 holds 1,5, but a table holds whole numbers"),
+        ("a,b\nyes,red\nno\n", "line 3 has 1 cells, but the first row has 2"),
+        ('a,b\nyes,"red\nno,blue\n', r"line 3, column 2 holds 'red\\nno,blue\\n', which is no number and no word"),
+        ("a,b\nyes,\x1b[31mred\n", r"column 2 holds '\\x1b\[31mred', which is no number and no word"),
+        ("a,b\nyes," + "red" * 100 + "\n", "line 2, column 2 holds 'redred.*' *, which is no number and no word"),
+        (
+            "a,b\n" + "".join(f"yes,row {row}\n" for row in range(257)),
+            r"column 2 \(counted from 1\) has more than 256 different words, .*: leave out a column of names",
+        ),
+        (
+            "a,b\n" + "".join(f"yes,row {row}\n" for row in range(5000)) + "no,row,row\n",
+            r"column 2 \(counted from 1\) has more than 256 different words",
+        ),
+    ],
+)
+def test_what_is_no_table_of_words_is_one_sentence_with_its_place(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        read_csv(written(tmp_path, text))
+
+
+def test_as_many_words_as_a_byte_has_values(tmp_path: Path) -> None:
+    table = read_csv(written(tmp_path, "".join(f"row {row}\n" for row in range(256)) * 2))
+    assert table.values.numbers.max() == 255
+    assert len(table.values) == 512
+
+
+def test_splits_share_their_words(tmp_path: Path) -> None:
+    table, valid = written(tmp_path, SURVEY), written(tmp_path, "no,violet,1\n,blue,0\n", "valid.csv")
+    splits = load(str(table), valid_file=valid)
+    assert splits.words == (ANSWERS[0], ("blue", "green", "red", "violet"), ())
+    assert splits.classes == 4
+    assert splits.row_shape.column_classes == (2, 4, 4)
+    assert "3 columns, 4 classes, words in 2 of them" in splits.summary
+    assert values(splits.valid) == [[0, 3, 1], [0, 0, 0]]
+    # The same rows in another order are the same classes.
+    first, *others = SURVEY.splitlines(keepends=True)
+    other = load(str(written(tmp_path, "".join([first, *reversed(others)]), "other.csv")), valid_file=valid)
+    assert other.words == splits.words
+    assert load(str(table)).words == ANSWERS
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("1,blue,0\n0,red,1\n", r"valid.csv: column 1 \(counted from 1\) holds numbers, but words in another table"),
+        (
+            "no,blue,zero\nno,blue,one\nno,blue,zero\n",
+            r"table.csv: column 3 \(counted from 1\) holds numbers, but words in another table",
+        ),
+    ],
+)
+def test_numbers_are_no_words(tmp_path: Path, text: str, sentence: str) -> None:
+    table, valid = written(tmp_path, SURVEY), written(tmp_path, text, "valid.csv")
+    with pytest.raises(DataError, match=sentence):
+        load(str(table), valid_file=valid)
+
+
+def test_another_table_has_the_classes_of_the_run(tmp_path: Path) -> None:
+    shape = load(str(written(tmp_path, SURVEY))).row_shape
+    rows = read_table(written(tmp_path, "smokes,color,children\nyes,red,3\nyes,green,\n", "new.csv"), shape)
+    assert values(rows) == [[1, 2, 3], [1, 1, 0]]
+    # A first line of known words is no header.
+    assert values(read_table(written(tmp_path, "no,blue,\n", "new.csv"), shape)) == [[0, 0, 0]]
+    # An array holds classes as their numbers.
+    np.save(tmp_path / "new.npy", np.array([[1, 2, 3]]))
+    assert values(read_table(tmp_path / "new.npy", shape)) == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "sentence"),
+    [
+        ("yes,pink,3", r"row 2, column 2 \(counted from 1\) holds 'pink', which is none of .* run: blue, green, red"),
+        ("1,red,3", "line 3, column 1 holds 1, but the others of its column are words"),
+        ("yes,red,4", r"row 2, column 3 \(counted from 1\) holds 4, but 4 classes go up to 3"),
+    ],
+)
+def test_another_table_with_other_words_is_refused(tmp_path: Path, cells: str, sentence: str) -> None:
+    shape = load(str(written(tmp_path, SURVEY))).row_shape
+    with pytest.raises(DataError, match=sentence):
+        read_table(written(tmp_path, f"smokes,color,children\nyes,red,3\n{cells}\nyes,red,3\n", "new.csv"), shape)
+
+
+def test_numbers_and_words_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    shape = load(str(written(tmp_path, SURVEY))).row_shape
+    with pytest.raises(DataError, match=r"column 1 \(counted from 1\) holds numbers, but words in the data of the run"):
+        read_table(written(tmp_path, "1,red,3\n0,blue,2\n", "new.csv"), shape)
+    with pytest.raises(DataError, match=r"column 2 \(counted from 1\) holds words, but numbers in the data of the run"):
+        read_table(written(tmp_path, "1,red\n0,blue\n", "new.csv"), RowShape(2, 0, 2, None))
+    np.save(tmp_path / "new.npy", np.array([[2, 2, 3]]))
+    with pytest.raises(DataError, match=r"column 1 \(counted from 1\) holds 2, but 2 classes go up to 1"):
+        read_table(tmp_path / "new.npy", shape)
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    shape = RowShape(3, 0, 4, None, ("smokes", "color", "children"), words=ANSWERS, values=VALUES)
+    numbers = np.array([[1, 2, 3], [0, 0, 0]], dtype=np.uint8)
+    columns = written_columns(shape, numbers)
+    text = "\n".join(",".join(map(str, line)) for line in [columns, *zip(*columns.values(), strict=True)])
+    assert values(read_table(written(tmp_path, text), shape)) == numbers.tolist()
+    labels = observed_labels(shape)
+    assert labels[:4] == [None, "smokes = yes", None, None]
+    assert labels[4:] == [
+        *("color = blue", "color = green", "color = red", None),
+        *("children = 0", "children = 1", "children = 2", "children = 3"),
+    ]
+    assert from_record(RowShape, to_record(shape)) == shape
+
+
+@pytest.mark.parametrize(
+    ("words", "values", "sentence"),
+    [
+        (ANSWERS[:2], VALUES, "words must be as many as a row has columns, each of them none or as many as its values"),
+        (ANSWERS, None, "words must be as many as a row has columns, each of them none or as many as its values"),
+        (None, (2, 3), r"values must be 3 numbers from 1 to 4, not \(2, 3\)"),
+        (None, (2, 3, 5), r"values must be 3 numbers from 1 to 4, not \(2, 3, 5\)"),
+        (None, (0, 3, 4), r"values must be 3 numbers from 1 to 4, not \(0, 3, 4\)"),
+    ],
+)
+def test_words_of_no_row_are_refused(words: Any, values: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        RowShape(3, 0, 4, None, words=words, values=values)
+
+
+def notes(folder: Path, text: str, **options: Any) -> tuple[str, ...]:
+    """What is said about a table, which is called ``table.csv`` in it."""
+    path = written(folder, text)
+    return tuple(note.replace(str(path), "table.csv") for note in load(str(path), **options).notes)
+
+
+MIXED = "".join(f"{'mf'[row % 2]},{row % 2},{row // 2 % 2}\n" for row in range(30))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "a,b\n" + "Yes,no\nno,yes\nyes,no\n" * 10,
+            "column 1 has the words 'Yes' and 'yes': write them alike if they mean the same",
+        ),
+        (
+            "a,b\n" + "".join(f"name {row},{row % 2}\n" for row in range(30)),
+            "column 1 of table.csv has up to 30 words, and every column takes the work of 30 classes: join rare words, "
+            "or remove what names the rows",
+        ),
+        (
+            "a,b,c\n" + "".join(f"{row},yes,{row % 2}\n{row},no,1\n" for row in range(30)),
+            "values above 1 stand only in column 1 of table.csv and give every column of numbers 30 classes: remove "
+            "from the table what is no variable, row numbers for instance, or check the table with --data-classes 2",
+        ),
+        (
+            "sex,2,3\n" + MIXED,
+            "values above 1 stand only in the first row of table.csv and give every column of numbers 4 classes: "
+            "remove that row if it is a header, or check the table with --data-classes 2",
+        ),
+        (
+            "sex,0,1\n" + MIXED,
+            "words of the first line of table.csv, such as 'sex', stand nowhere else in their columns: if it is a "
+            "header, leave no numbers in it, for a line with numbers is a row",
+        ),
+        (
+            "sex,answer,answers\n" + MIXED.replace("0", "2"),
+            "no value of table.csv is 0, and classes are counted from 0: subtract 1 from every value, for 2 classes "
+            "instead of 3",
+        ),
+        (
+            "violet,red\n" + "rose,red\ntulip,green\ntulip,red\n" * 5,
+            "the first line of table.csv is taken for a row, not for a header, for 'red' stands again in its column",
+        ),
+        (
+            ("smokes,sex\n" + "yes,m\nno,f\nno,m\n" * 10) * 2,
+            "the first line of table.csv comes again, and its words stand in no other line: remove what are headers",
+        ),
+        (
+            "drinks,smokes\n" + "None,no\nmuch,yes\nlittle,no\n" * 5,
+            "'None' in column 1 of table.csv is taken for a missing value: write another word if it is an answer",
+        ),
+        (
+            "drinks,smokes\n" + "-,no\n+,yes\n++,no\n" * 5,
+            "'-' in column 1 of table.csv is taken for a missing value: write another word if it is an answer",
+        ),
+    ],
+)
+def test_what_looks_wrong_is_said(tmp_path: Path, text: str, sentence: str) -> None:
+    assert sentence in notes(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text", [SURVEY, "yes,no\n" * 5 + "no,yes\nno,no\n", "a,b\n" + "none,1\n0,1\n" * 5, "a,b\nx,1\ny,0\nz,1\nz,0\n" * 1]
+)
+def test_what_looks_right_is_not(tmp_path: Path, text: str) -> None:
+    assert notes(tmp_path, text, valid_fraction=0.3, test_fraction=0.3) == ()
+
+
+def test_first_lines_of_which_words_are_known_are_rows(tmp_path: Path) -> None:
+    shape = load(str(written(tmp_path, SURVEY.split("\n", 1)[1]))).row_shape
+    assert shape.column_names is None
+    with pytest.raises(DataError, match=r"row 1, column 1 \(counted from 1\) holds 'maybe', which is none"):
+        read_table(written(tmp_path, "maybe,red,\nno,,1\n", "new.csv"), shape)
+    with pytest.raises(DataError, match=r"row 1, column 1 \(counted from 1\) holds 'maybe', which is none"):
+        read_table(written(tmp_path, "maybe,red,\n", "new.csv"), shape)
+
+
+def test_a_header_of_known_names_is_one_though_its_words_are_known(tmp_path: Path) -> None:
+    shape = RowShape(2, 0, 2, None, ("other", "sex"), words=(("none of these", "other"), ("f", "m")))
+    for rows in ("other,f\n", "other,f\nnone of these,m\n"):
+        found = read_csv(written(tmp_path, f"other,sex\n{rows}"), shape.words or (), shape.column_names)
+        assert found.names == shape.column_names
+        assert len(found.values) == rows.count("\n")
+        assert found.remarks == ()
+    # Without names that are known, it is a row, and said to be.
+    found = read_csv(written(tmp_path, "other,sex\nother,f\nother,m\nnone of these,m\n"))
+    assert (found.names, len(found.values)) == (None, 4)
+    assert "is taken for a row, not for a header, for 'other' stands again" in found.remarks[0]
+
+
+def test_words_beside_arrays_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "numbers.npy", np.array([[0, 1], [1, 0], [2, 1]] * 10))
+    words = written(tmp_path, "a,b\nno,x\nyes,y\nnever,x\n")
+    with pytest.raises(DataError, match=r"numbers.npy: column 1 \(counted from 1\) holds numbers, but words"):
+        load(str(tmp_path / "numbers.npy"), valid_file=words)
+    with pytest.raises(DataError, match=r"numbers.npy: column 1 \(counted from 1\) holds numbers, but words"):
+        load(str(words), valid_file=tmp_path / "numbers.npy", test_fraction=0.3)
+
+
+def test_numbers_have_their_own_classes(tmp_path: Path) -> None:
+    colors = [f"color {number}" for number in range(12)]
+    text = "color,smokes\n" + "".join(f"{colors[row % 12]},{row % 2}\n" for row in range(60))
+    splits = load(str(written(tmp_path, text)))
+    assert (splits.classes, splits.row_shape.column_classes) == (12, (12, 2))
+    # What is given is about numbers: a column of words has as many as words.
+    assert load(str(tmp_path / "table.csv"), classes=3).row_shape.column_classes == (12, 3)
+    with pytest.raises(UsageError, match="classes is 1: a variable takes between 2 and 256 values"):
+        load(str(tmp_path / "table.csv"), classes=1)
+
+
+def test_more_words_together_than_a_byte_has_values(tmp_path: Path) -> None:
+    table = written(tmp_path, "".join(f"row {row},1\n" for row in range(256)) * 2)
+    other = written(tmp_path, "row new,1\nrow new,0\n", "valid.csv")
+    with pytest.raises(DataError, match=r"table.csv and .*valid.csv: column 1 .* has more than 256 different words"):
+        load(str(table), valid_file=other)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("table.csv", "Doe, Jane;yes\nRoe, Rich;no\nDoe, Jane;no\n"),
+        ("table.tsv", "New York, NY, USA\tyes\nBoston, MA, USA\tno\nNew York, NY, USA\tno\n"),
+        ("table.csv", "caf\u00e9,yes\ncafe\u0301,no\ncaf\u00e9,no\nbar,yes\n"),
+    ],
+)
+def test_words_of_all_kinds(tmp_path: Path, name: str, text: str) -> None:
+    table = read_csv(written(tmp_path, text, name))
+    assert [len(known) for known in table.words] == [2, 2]
+    assert len(table.values) == text.count("\n")
+
+
+def test_a_number_behind_a_space_that_does_not_break_is_a_number(tmp_path: Path) -> None:
+    table = read_csv(written(tmp_path, "\u00a00,x\n\u00a01,y\n\u00a01,x\n"))
+    assert table.words == ((), ("x", "y"))
+    assert table.values.numbers[:, 0].tolist() == [0, 1, 1]

@@ -1,0 +1,51 @@
+"""A method against its target: by an exact sum where that is finite, by a z-test else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from helpers.conformance import antithetic, chains, relaxed, score_function
+from helpers.conformance.cases import Case, Make
+from helpers.exact_expectations import expected_gradients, largest_difference
+from helpers.gradient_checks import assert_sharp, gradient_draws, largest_score, limit, relative_error
+from helpers.small_models import Example, by_row, enumerated, repeated
+from jsa import PersistentEstimator
+
+CASES: list[Case] = [*score_function.CASES, *relaxed.CASES, *antithetic.CASES, *chains.CASES]
+
+EXACT = 1e-12
+"""The largest error of an expectation that is summed up exactly."""
+
+VISIBLE = 1e-3
+"""The smallest error of a wrong twin in the same sum."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a method compares with the exact gradient."""
+
+    right: bool
+    figures: str
+
+
+def compare(case: Case, make: Make, example: Example) -> Outcome:
+    """Holds an estimator against the target of a case, exactly where that is a finite sum."""
+    target = by_row(case.target, example.model, example.batch)
+    if case.draws is not None:
+        found = expected_gradients(make, example.model, example.batch, case.draws)
+        error = largest_difference(found, target)
+        assert not EXACT <= error <= VISIBLE, f"neither right nor clearly wrong: {error:.1e}"
+        return Outcome(error < EXACT, f"exact error {error:.1e}")
+    batch = repeated(example.batch, case.copies)
+    estimator = make(example.model, batch)
+    exact = None
+    if isinstance(estimator, PersistentEstimator):
+        with torch.no_grad():
+            exact = enumerated(example.model, example.batch)
+    draws = gradient_draws(estimator, example.model, batch, case.repetitions, exact)
+    assert_sharp(draws, target)
+    score, allowed = largest_score(draws, target), limit(draws)
+    figures = f"|z| {score:.1f} (limit {allowed:.1f}), standard error {relative_error(draws, target):.2%}"
+    return Outcome(score < allowed, figures)

@@ -1,0 +1,92 @@
+"""Small models whose numbers are driven to the edge, and a step that must be sound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from helpers.small_models import EXAMPLES, Example
+from jsa import Batch, Estimate, Estimator, LatentVariableModel, Posterior
+from jsa.distributions import Factorized
+from jsa.estimators import ESTIMATORS
+from jsa.estimators.registry import build_estimator
+from jsa.training.finite_checks import refuse_non_finite_step
+
+NAMES = sorted(ESTIMATORS)
+DTYPES = (torch.float64, torch.float32)
+CLASSES_ONLY = ("arsm",)
+
+
+class Changed(LatentVariableModel):
+    """A model with another log_joint."""
+
+    relaxable = True
+
+    def __init__(self, model: LatentVariableModel, change: Callable[[Tensor, Batch, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.latent = model.latent
+        self.model = model
+        self.change = change
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.change(self.model.log_joint(batch, h), batch, h)
+
+    def posterior(self, batch: Batch) -> Posterior:
+        return self.model.posterior(batch)
+
+    def latent_conditionals(self, batch: Batch, h: Tensor) -> list[Factorized]:
+        """The factors of the prior, for methods that relax them."""
+        return self.model.latent_conditionals(batch, h)
+
+
+def example_of(name: str) -> Example:
+    """A model that this method can learn."""
+    return EXAMPLES["categorical" if name in CLASSES_ONLY else "one-layer"]()
+
+
+def in_precision(example: Example, dtype: torch.dtype) -> tuple[LatentVariableModel, Batch]:
+    return example.model.to(dtype), Batch(example.batch.x.to(dtype), example.batch.index)
+
+
+def estimator_of(name: str, model: LatentVariableModel, batch: Batch, **options: object) -> Estimator:
+    torch.manual_seed(0)
+    rows = int(batch.index.max()) + 1
+    estimator = build_estimator(name, model.latent, inputs=batch.x.shape[1], rows=rows, options=options)
+    return estimator.to(batch.x.dtype)
+
+
+def stepped(
+    name: str, model: LatentVariableModel, batch: Batch, estimator: Estimator | None = None, seed: int = 1
+) -> Estimate:
+    """A step as the training makes it, up to the optimizer: what is not finite is refused."""
+    estimator = estimator or estimator_of(name, model, batch)
+    parameters = dict(model.named_parameters()) | {f"estimator.{key}": one for key, one in estimator.named_parameters()}
+    for parameter in parameters.values():
+        parameter.grad = None
+    torch.manual_seed(seed)
+    estimate: Estimate = estimator(model, batch)
+    estimate.loss.backward()
+    refuse_non_finite_step(estimate, batch, parameters)
+    return estimate
+
+
+def sound_step(
+    name: str,
+    model: LatentVariableModel,
+    batch: Batch,
+    estimator: Estimator | None = None,
+    *,
+    objective_may_be_infinite: bool = False,
+    seed: int = 1,
+) -> Estimate:
+    """A step of which every number is finite."""
+    estimate = stepped(name, model, batch, estimator, seed)
+    assert estimate.loss.isfinite()
+    assert objective_may_be_infinite or estimate.objective.isfinite()
+    for key, value in estimate.diagnostics.items():
+        assert value.isfinite(), key
+    for key, parameter in model.named_parameters():
+        assert parameter.grad is None or parameter.grad.isfinite().all(), key
+    return estimate

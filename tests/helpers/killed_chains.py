@@ -1,0 +1,173 @@
+"""A process that writes memory-mapped chains and checkpoints them, and is killed at a chosen place.
+
+It runs as a program: it forks a process for each place, so that torch is loaded once for all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+import jsa.chains.cache
+import jsa.chains.mapped
+from helpers.latent_spaces import random_states
+from jsa import ChainCache, LatentSpace, Layer
+from jsa.chains.mapped import Manifest, MappedStorage
+from jsa.chains.record_file import make_records
+from jsa.io.fault_injection import crash_at
+from jsa.io.tensor_files import load_tensors, save_tensors
+
+SPACE = LatentSpace.of(Layer("bernoulli", 9), Layer("categorical", 2, classes=3), Layer("gaussian", 2))
+ROWS = 60
+GENERATIONS = 3
+STEPS = 4
+BATCH = 10
+ROWS_A_PART = 8
+
+
+class WritesAtOnce(MappedStorage):
+    """Known to be wrong: what is written between checkpoints goes to the file."""
+
+    def scatter(self, rows: torch.Tensor, states: torch.Tensor, times: torch.Tensor) -> None:
+        super().scatter(rows, states, times)
+        self._file.write(rows.numpy(), make_records(states.numpy(), times.numpy()))
+
+
+class DoesNotWait(MappedStorage):
+    """Known to be wrong: a checkpoint counts before its state file is in its place."""
+
+    def checkpoint(self) -> dict[str, torch.Tensor]:
+        tensors = super().checkpoint()
+        super().committed()
+        return tensors
+
+    def committed(self) -> None:
+        pass
+
+
+class RecordsTooEarly(MappedStorage):
+    """Known to be wrong: the file is said to hold the rows before they are written."""
+
+    def _record(self, manifest: Manifest) -> None:
+        super()._record(Manifest(manifest.committed, manifest.committed, self.visits))
+
+
+STORAGES = {kind.__name__: kind for kind in (MappedStorage, WritesAtOnce, DoesNotWait, RecordsTooEarly)}
+
+
+def write_steps(cache: ChainCache, generation: int) -> None:
+    """What stands between two checkpoints; some rows are visited twice, in a batch and over the batches."""
+    generator = torch.Generator().manual_seed(generation)
+    for step in range(STEPS):
+        rows = torch.randint(ROWS, (BATCH,), generator=generator)
+        moved = torch.rand(BATCH, generator=generator) < 0.5
+        cache.write(rows, random_states(SPACE, (BATCH,), seed=100 * generation + step), moved)
+
+
+@functools.cache
+def expected(generation: int) -> ChainCache:
+    """Chains in memory that were never killed; they are for reading only."""
+    cache = ChainCache(SPACE, ROWS)
+    for earlier in range(1, generation + 1):
+        write_steps(cache, earlier)
+    return cache
+
+
+def reopened(folder: Path) -> tuple[ChainCache, int]:
+    """The chains as a resumed run finds them, and how many checkpoints it counts."""
+    state = folder / "state.safetensors"
+    cache = ChainCache(SPACE, ROWS, folder / "chains")
+    if not state.is_file():
+        return cache, cache.visits // (STEPS * BATCH)
+    tensors, notes = load_tensors(state)
+    cache.restore(tensors)
+    return cache, int(str(notes["done"]))
+
+
+def go_on(folder: Path, with_state_file: bool) -> ChainCache:
+    """Makes all checkpoints that are still to be made."""
+    cache, done = reopened(folder)
+    for generation in range(done + 1, GENERATIONS + 1):
+        write_steps(cache, generation)
+        if with_state_file:
+            save_tensors(folder / "state.safetensors", cache.checkpoint(), {"done": generation})
+            cache.committed()
+        else:
+            cache.flush()
+    return cache
+
+
+def contents(cache: ChainCache) -> list[torch.Tensor]:
+    """All that can be read of a cache."""
+    everything = torch.arange(cache.rows)
+    return [*cache.read(everything), cache.age(everything), torch.tensor(cache.visits)]
+
+
+def same(first: ChainCache, second: ChainCache) -> bool:
+    """Whether two caches hold the same."""
+    return all(torch.equal(one, other) for one, other in zip(contents(first), contents(second), strict=True))
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Which process to kill: at the count-th passing of a place, with a state file beside the chains or without."""
+
+    place: str
+    count: int
+    storage: str = "MappedStorage"
+    with_state_file: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.storage}-{'state' if self.with_state_file else 'flush'}-{self.place}:{self.count}"
+
+
+def kill(folder: Path, kills: Sequence[Kill]) -> None:
+    """Kills one process for each, in a folder of its name."""
+    specification = json.dumps([asdict(each) for each in kills])
+    finished = subprocess.run(
+        [sys.executable, "-m", "helpers.killed_chains", str(folder)],
+        input=specification,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[1],
+    )
+    assert finished.returncode == 0, finished.stderr
+
+
+def main(folder: Path) -> None:
+    """Kills those that the standard input names."""
+    torch.set_num_threads(1)
+    # A kill leaves what the system has taken, on the disk or not, so there is nothing to wait for.
+    os.fsync = lambda descriptor: None
+    jsa.chains.mapped.ROWS_A_PART = ROWS_A_PART
+    for each in [Kill(**fields) for fields in json.load(sys.stdin)]:
+        path = folder / str(each)
+        path.mkdir()
+        child = os.fork()
+        if child == 0:
+            try:
+                jsa.chains.cache.MappedStorage = STORAGES[each.storage]
+                crash_at(f"{each.place}:{each.count}")
+                go_on(path, each.with_state_file)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
+            sys.exit(f"{each} was not killed")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,61 @@
+"""An analyst's table of their own, and what they ask of its run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from jsa.cli import main
+from jsa.data import IndexedDataset
+from jsa.runs.build import open_run
+
+SIZES = ["--model", "linear", "--latents", "3", "--epochs", "2", "--learning-rate", "0.02", "--threads", "1"]
+SIZES += ["--validation-samples", "5", "--test-samples", "5"]
+
+
+def spelled(rows: int, start: int = 0) -> np.ndarray:
+    """Rows that spell their own number in binary."""
+    return (np.arange(start, start + rows)[:, None] >> np.arange(12)) & 1
+
+
+def save(path: Path, values: np.ndarray, header: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savetxt(path, values, fmt="%d", delimiter=",", header=header, comments="")
+    return path
+
+
+COMMANDS = {
+    "evaluate": ["--samples", "5"],
+    "encode": [],
+    "describe": ["--rows", "10"],
+    "sample": ["--count", "3"],
+    "variance": ["--estimators", "rloo", "--draws", "20", "--rows", "10"],
+}
+
+
+def refused(command: str, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
+    """The sentence of a command that must not work."""
+    capsys.readouterr()
+    assert main([command, "run", *COMMANDS[command], *flags]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Traceback" not in shown.err
+    return shown.err
+
+
+def codes(*flags: str) -> dict[str, np.ndarray]:
+    assert main(["encode", "run", *flags, "--out", "codes.npz"]) == 0
+    with np.load("codes.npz") as file:
+        return dict(file)
+
+
+def means_of(values: np.ndarray) -> np.ndarray:
+    """What the inference model of the run says about rows."""
+    opened = open_run(Path("run"))
+    rows = IndexedDataset(torch.from_numpy(values.astype(np.uint8)), classes=opened.shape.classes)
+    if context := opened.shape.context_columns:
+        rows = rows.split_context(context)
+    return opened.model.posterior(rows.batch(torch.arange(len(rows)))).first.mean.detach().numpy()

@@ -1,0 +1,262 @@
+"""Models whose latent states can be counted, so that every expectation is known exactly.
+
+They are the library's own classes in double precision, with random parameters that are large enough for every
+gradient to be far from zero, and a nonlinear decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from jsa import (
+    Batch,
+    BeliefNetwork,
+    Bernoulli,
+    LatentSpace,
+    LatentVariableModel,
+    Layer,
+    LayeredPosterior,
+    Posterior,
+    StructuredPrediction,
+    Style,
+    TorchPosterior,
+)
+
+STYLE = Style(activation="tanh")
+Model = TypeVar("Model", bound=torch.nn.Module)
+Gradients = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A model with some different rows of data."""
+
+    model: LatentVariableModel
+    batch: Batch
+
+
+class TorchPosteriorModel(LatentVariableModel):
+    """A model as a user may write it, with a torch.distributions object as its inference model."""
+
+    def __init__(self, network: BeliefNetwork) -> None:
+        super().__init__()
+        self.latent = network.latent
+        self.network = network
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.network.log_joint(batch, h)
+
+    def posterior(self, batch: Batch) -> Posterior:
+        logits = self.network.posterior(batch).first.logits
+        return TorchPosterior(torch.distributions.Independent(torch.distributions.Bernoulli(logits=logits), 1))
+
+
+class LayersThatKnowTheRow(LatentVariableModel):
+    """Two layers, of which the second depends on the first and on x: what a user's function may close over."""
+
+    relaxable = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.latent = LatentSpace.of(Layer("bernoulli", 2), Layer("bernoulli", 2))
+        self.network = BeliefNetwork(Layer("bernoulli", 4), self.latent, (5,), prior="learned", style=STYLE)
+        self.inference_of_second = torch.nn.Linear(6, 2)
+
+    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
+        return self.network.log_joint(batch, h)
+
+    def posterior(self, batch: Batch) -> LayeredPosterior:
+        def second(first: Tensor) -> Bernoulli:
+            x = batch.x.expand(*first.shape[:-1], -1)
+            return Bernoulli(self.inference_of_second(torch.cat([first, x], dim=-1)))
+
+        first = self.network.posterior(batch.with_nothing_known()).first
+        return LayeredPosterior(self.latent, first, [second], known=batch.known)
+
+
+def one_layer(seed: int = 20, *, missing: bool = False) -> Example:
+    """Three bits."""
+    network = BeliefNetwork(
+        Layer("bernoulli", 4),
+        LatentSpace.of(Layer("bernoulli", 3)),
+        (5,),
+        prior="learned",
+        style=STYLE,
+        missing=missing,
+    )
+    return Example(randomize(network, seed), bits(rows=3, width=4))
+
+
+def two_layers(seed: int = 247, *, missing: bool = False) -> Example:
+    """Two bits above two bits."""
+    latent = LatentSpace.of(Layer("bernoulli", 2), Layer("bernoulli", 2))
+    network = BeliefNetwork(Layer("bernoulli", 4), latent, (5,), prior="learned", style=STYLE, missing=missing)
+    return Example(randomize(network, seed), bits(rows=3, width=4))
+
+
+def categorical(seed: int = 13, *, missing: bool = False) -> Example:
+    """Two variables of three classes, and observations of two variables of four classes."""
+    latent = LatentSpace.of(Layer("categorical", 2, classes=3))
+    network = BeliefNetwork(
+        Layer("categorical", 2, classes=4), latent, (5,), prior="learned", style=STYLE, missing=missing
+    )
+    x = torch.eye(4, dtype=torch.float64)[torch.tensor([[0, 1], [3, 3], [2, 0]])].flatten(1)
+    return Example(randomize(network, seed), Batch(x, torch.arange(3)))
+
+
+def conditional(seed: int = 268, *, missing: bool = False) -> Example:
+    """Three bits whose prior depends on a context."""
+    network = StructuredPrediction(
+        Layer("bernoulli", 4), 2, LatentSpace.of(Layer("bernoulli", 3)), (5,), style=STYLE, missing=missing
+    )
+    context = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    batch = bits(rows=3, width=4)
+    return Example(randomize(network, seed), Batch(batch.x, batch.index, context))
+
+
+def torch_posterior(seed: int = 20) -> Example:
+    """Three bits with an inference model that only samples and gives probabilities."""
+    example = one_layer(seed)
+    assert isinstance(example.model, BeliefNetwork)
+    return Example(TorchPosteriorModel(example.model), example.batch)
+
+
+def layers_that_know_the_row(seed: int = 250) -> Example:
+    """Two bits above two bits, both given x."""
+    model = LayersThatKnowTheRow()
+    # What the network has of q's second layer is not used.
+    model.network.inference[1] = torch.nn.Identity()
+    return Example(randomize(model, seed), bits(rows=3, width=4))
+
+
+EXAMPLES: dict[str, Callable[[], Example]] = {
+    "one-layer": one_layer,
+    "two-layers": two_layers,
+    "categorical": categorical,
+    "conditional": conditional,
+    "torch-posterior": torch_posterior,
+    "layers-that-know-the-row": layers_that_know_the_row,
+}
+
+
+def randomize(model: Model, seed: int, scale: float = 1.0) -> Model:
+    """The model in double precision with normal parameters of this standard deviation."""
+    generator = torch.Generator().manual_seed(seed)
+    model = model.double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(scale * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return model
+
+
+def bits(rows: int, width: int, seed: int = 0) -> Batch:
+    """Random binary rows, numbered from 0."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randint(2, (rows, width), generator=generator).double()
+    return Batch(x, torch.arange(rows))
+
+
+def repeated(batch: Batch, times: int) -> Batch:
+    """The rows of a batch over and over, each time under a new row number: independent chains of the same rows."""
+    rows = torch.arange(len(batch)).repeat(times)
+    again = batch.take(rows)
+    return Batch(again.x, torch.arange(len(rows)), again.context, again.known)
+
+
+@dataclass(frozen=True)
+class RowsInMemory:
+    """Rows as the evaluation asks for them, in the precision of the batch."""
+
+    rows: Batch
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch(self, index: Tensor, device: torch.device | None = None) -> Batch:
+        return self.rows.take(index)
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """All latent states of a batch with their log-probabilities, differentiable; states first, rows last."""
+
+    states: Tensor
+    log_joint: Tensor
+    log_inference: Tensor
+
+    @property
+    def log_likelihood(self) -> Tensor:
+        return self.log_joint.logsumexp(0)
+
+    @property
+    def posterior(self) -> Tensor:
+        """The exact posterior probability of each state."""
+        return self.log_joint.detach().softmax(0)
+
+    @property
+    def inference(self) -> Tensor:
+        """The probability of each state under the inference model."""
+        return self.log_inference.detach().exp()
+
+    @property
+    def log_weights(self) -> Tensor:
+        return (self.log_joint - self.log_inference).detach()
+
+
+def enumerated(model: LatentVariableModel, batch: Batch) -> Enumerated:
+    """Every state of the model for every row of the batch, but for those that contradict what is known of every row.
+
+    One that is possible at some rows only has log p(x, h) of minus infinity at the others.
+    """
+    states = model.latent.enumerate(torch.float64)
+    possible = batch.agrees(states.unsqueeze(1).expand(-1, len(batch), -1))
+    states, possible = states[possible.any(1)], possible[possible.any(1)]
+    h = states.unsqueeze(1).expand(-1, len(batch), -1)
+    return Enumerated(states, model.log_joint(batch, h).where(possible, -torch.inf), model.posterior(batch).log_prob(h))
+
+
+def by_row(
+    target: Callable[[LatentVariableModel, Batch], Gradients], model: LatentVariableModel, batch: Batch
+) -> Gradients:
+    """The mean over rows of what a function gives for each of them."""
+    total = {name: torch.zeros_like(parameter) for name, parameter in model.named_parameters()}
+    for row in torch.arange(len(batch)).split(1):
+        for name, gradient in target(model, batch.take(row)).items():
+            total[name] += gradient / len(batch)
+    return total
+
+
+def state_numbers(model: LatentVariableModel, h: Tensor) -> Tensor:
+    """At which place of the enumeration each state stands."""
+    states = model.latent.enumerate(h.dtype)
+    same = (h.unsqueeze(-2) == states).all(-1)
+    assert same.any(-1).all(), "a vector is no state of the latent space"
+    return same.long().argmax(-1)
+
+
+def objective(model: LatentVariableModel, batch: Batch) -> Tensor:
+    """The mean over rows of log p(x), and of the expectation of log q under the exact posterior."""
+    exact = enumerated(model, batch)
+    return (exact.log_likelihood + (exact.posterior * exact.log_inference).sum(0)).mean()
+
+
+def gradients(model: LatentVariableModel, loss: Tensor) -> Gradients:
+    """The gradient of a loss by the names of the parameters."""
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    return dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
+
+
+def gradients_of(model: LatentVariableModel, loss: Tensor, part: str) -> list[Tensor]:
+    """The gradients of the parameters whose names have this in them."""
+    parameters = [parameter for name, parameter in model.named_parameters() if part in name]
+    return list(torch.autograd.grad(loss, parameters))
+
+
+def exact_gradients(model: LatentVariableModel, batch: Batch) -> Gradients:
+    """What JSA descends, by autograd through the enumerated objective."""
+    return gradients(model, -objective(model, batch))

@@ -1,0 +1,199 @@
+"""Trainings that take a moment, and what is left of them in their folders."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from jsa import BeliefNetwork, Estimator, LatentSpace, Layer, Learner
+from jsa.data import IndexedDataset
+from jsa.estimators.registry import build_estimator
+from jsa.evaluation.rows import SomeRows
+from jsa.io.tensor_files import load_tensors
+from jsa.runs.config import MachineConfig, OptimizerConfig, StageConfig, TrainConfig, ValidationConfig
+from jsa.runs.folder import RunFolder
+from jsa.training.loop import TrainingRows, train
+from jsa.training.selection import LeadingEpochs
+from jsa.training.signals import InterruptedRunError, StopRequest
+
+CLASSES_ONLY = ("arsm",)
+
+
+class Quiet:
+    """A watcher that remembers the records."""
+
+    def __init__(self) -> None:
+        self.records: list[Mapping[str, object]] = []
+        self.notes: list[str] = []
+
+    def start(self, epoch: int, step: int) -> None: ...
+
+    def step(self, epoch: int) -> None: ...
+
+    def validating(self, rows: int) -> Callable[[int], object]:
+        return lambda count: None
+
+    def epoch(self, record: Mapping[str, object]) -> None:
+        self.records.append(dict(record))
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+
+
+class Stopping(Quiet):
+    """A watcher who asks to stop at a step, or in the validation before it."""
+
+    def __init__(self, stop: StopRequest, step: int, *, in_validation: bool = False) -> None:
+        super().__init__()
+        self.stop, self.wanted, self.in_validation = stop, step, in_validation
+        self.at = 0
+
+    def start(self, epoch: int, step: int) -> None:
+        self.at = step
+
+    def step(self, epoch: int) -> None:
+        self.at += 1
+        if self.at == self.wanted and not self.in_validation:
+            self.stop.number = signal.SIGTERM
+
+    def validating(self, rows: int) -> Callable[[int], object]:
+        if self.in_validation and self.at >= self.wanted:
+            self.stop.number = signal.SIGINT
+        return super().validating(rows)
+
+
+class DeadError(BaseException):
+    """Ends a training without any farewell, as a kill would."""
+
+
+class Dying(Stopping):
+    """A watcher who ends the training at a step, after the state of the step before was written."""
+
+    def step(self, epoch: int) -> None:
+        super().step(epoch)
+        if self.stop.number is not None:
+            raise DeadError
+
+
+def patterned(rows: int, seed: int) -> IndexedDataset:
+    """Rows of 8 bits in two blocks that are all on or all off, with some bits turned."""
+    generator = torch.Generator().manual_seed(seed)
+    blocks = torch.randint(0, 2, (rows, 2), generator=generator, dtype=torch.uint8)
+    turned = (torch.rand(rows, 8, generator=generator) < 0.05).to(torch.uint8)
+    return IndexedDataset(blocks.repeat_interleave(4, dim=1) ^ turned)
+
+
+def small_config(**changes: object) -> TrainConfig:
+    config = TrainConfig(
+        epochs=6,
+        batch_size=20,
+        stages=StageConfig(switch_epoch=3),
+        optimization=OptimizerConfig(learning_rate=0.02),
+        validation=ValidationConfig(validate_every=2, validation_samples=50),
+        machine=MachineConfig(threads=1),
+    )
+    return dataclasses.replace(config, **changes)
+
+
+def small_model(seed: int = 0) -> BeliefNetwork:
+    torch.manual_seed(seed)
+    return BeliefNetwork(Layer("bernoulli", 8), LatentSpace.of(Layer("bernoulli", 3)), hidden=(6,))
+
+
+def new_folder(path: Path, config: TrainConfig) -> RunFolder:
+    """A run folder with its configuration; one that is there already is taken as it is."""
+    folder = RunFolder(path)
+    if not folder.config.exists():
+        folder.begin(config)
+    return folder
+
+
+def trained(
+    path: Path,
+    config: TrainConfig,
+    watcher: Quiet | None = None,
+    stop: StopRequest | None = None,
+    seed: int = 0,
+    **options: object,
+) -> tuple[BeliefNetwork, LeadingEpochs, Estimator]:
+    """Trains the method of the configuration in a folder, from wherever the folder stands.
+
+    A training that goes on may build its parts from another seed: nothing of them may be left in the result.
+    """
+    rows = TrainingRows(patterned(100, seed=1), patterned(40, seed=2), followed(config))
+    model = small_model(seed)
+    if config.estimator in CLASSES_ONLY:
+        torch.manual_seed(seed)
+        model = BeliefNetwork(Layer("bernoulli", 8), LatentSpace.of(Layer("categorical", 2, classes=3)), hidden=(6,))
+    folder = new_folder(path, config)
+    mapped = folder.mapped_chains if config.machine.mapped_chains else None
+    estimator = build_estimator(
+        config.estimator, model.latent, inputs=8, rows=len(rows.train), options=options, cache_folder=mapped
+    )
+    leading = train(Learner(model, estimator), rows, config, folder, watcher or Quiet(), stop)
+    return model, leading, estimator
+
+
+def followed(config: TrainConfig) -> dict[str, SomeRows]:
+    count = config.validation.followed_rows
+    return {} if count is None else {"train": SomeRows(patterned(100, 1), count), "test": SomeRows(patterned(30, 3), 9)}
+
+
+def trained_in_pieces(
+    path: Path, config: TrainConfig, stops: list[int], watcher: type[Stopping] = Stopping, **options: object
+) -> None:
+    """The same training, stopped at these steps and continued by other objects."""
+    for seed, step in enumerate(stops):
+        stop = StopRequest()
+        try:
+            trained(path, config, watcher(stop, step), stop, seed, **options)
+        except (InterruptedRunError, DeadError):
+            continue
+        raise AssertionError(f"the training ended before step {step}")
+    trained(path, config, seed=len(stops), **options)
+
+
+def remains(path: Path) -> dict[str, object]:
+    """Everything that a training left, but for the time that it took: tensors as their bytes."""
+    found: dict[str, object] = {}
+    for file in sorted(path.rglob("*.safetensors")):
+        name = str(file.relative_to(path).with_suffix(""))
+        tensors, notes = load_tensors(file)
+        # The generation of memory-mapped chains counts the checkpoints.
+        tensors.pop("chains:generation", None)
+        found |= {f"{name} {key}": _bytes(tensor) for key, tensor in tensors.items()}
+        found[f"{name} notes"] = _timeless(notes)
+    lines = (path / "metrics.jsonl").read_text().splitlines()
+    found["metrics"] = [list(_timeless(json.loads(line)).items()) for line in lines]
+    for file in sorted((path / "chains").glob("*.bin")):
+        found[f"chains {file.name}"] = file.read_bytes()
+    return found
+
+
+def differences(one: Path, two: Path) -> list[str]:
+    """In what two trainings differ."""
+    first, second = remains(one), remains(two)
+    return [name for name in sorted(first.keys() | second.keys()) if first.get(name) != second.get(name)]
+
+
+def _bytes(tensor: Tensor) -> tuple[str, tuple[int, ...], bytes]:
+    return str(tensor.dtype), tuple(tensor.shape), tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+
+
+def _timeless(notes: Mapping[str, object]) -> dict[str, object]:
+    """Without what depends on the clock: seconds, and the number of bytes that they take in the metrics."""
+    if notes.get("ended"):
+        # The figures of an epoch, as pairs.
+        notes = {**notes, "ended": dict(notes["ended"])}
+    return {
+        name: _timeless(value) if isinstance(value, Mapping) else value
+        for name, value in notes.items()
+        if name
+        not in ("seconds", "training_seconds", "processor_seconds", "metrics_bytes", "machine.checkpoint_seconds")
+    }

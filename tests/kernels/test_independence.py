@@ -1,0 +1,98 @@
+"""Metropolis independence sampling: its invariant distribution is the posterior, exactly."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+from helpers.path_laws import Rule, kernel, transition_matrix
+from helpers.significance import assert_frequencies
+from helpers.small_models import Enumerated, Example, enumerated, repeated, state_numbers
+from jsa.experiments.worker import stale_weight_path
+from jsa.importance import independence_path
+from jsa.kernels import metropolis_independence
+
+
+@pytest.fixture
+def exact(example: Example) -> Enumerated:
+    with torch.no_grad():
+        return enumerated(example.model, example.batch)
+
+
+def columns(exact: Enumerated) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Posterior, inference model and log-weights of each row of the batch."""
+    return list(zip(exact.posterior.T, exact.inference.T, exact.log_weights.T, strict=True))
+
+
+def test_one_move_is_reversible_for_the_posterior(exact: Enumerated) -> None:
+    for posterior, inference, log_weights in columns(exact):
+        matrix = transition_matrix(inference, log_weights)
+        assert (matrix >= 0).all()
+        flow = posterior.unsqueeze(1) * matrix
+        assert (flow - flow.T).abs().max() < 1e-12
+        assert (posterior @ matrix - posterior).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("moves", [1, 2, 3])
+def test_the_path_makes_moves_of_the_transition_matrix(exact: Enumerated, moves: int) -> None:
+    for _, inference, log_weights in columns(exact):
+        expected = transition_matrix(inference, log_weights).matrix_power(moves)
+        found = kernel(independence_path, inference, log_weights, moves)
+        assert (found - expected).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("moves", [2, 3])
+@pytest.mark.parametrize(
+    ("rule", "invariant"),
+    [(independence_path, True), (stale_weight_path, False)],
+    ids=["current-weight", "stale-weight"],
+)
+def test_stale_weights_break_the_invariance(exact: Enumerated, rule: Rule, invariant: bool, moves: int) -> None:
+    """The power of the check: comparing each proposal with the initial weight does not pass it."""
+    change = max(
+        float((posterior @ kernel(rule, inference, log_weights, moves) - posterior).abs().max())
+        for posterior, inference, log_weights in columns(exact)
+    )
+    sys.stdout.write(f"\n{rule.__name__}, n = {moves}: max |p T^n - p| = {change:.2e}\n")
+    if invariant:
+        assert change < 1e-12
+    else:
+        assert change > 1e-3
+
+
+@pytest.mark.parametrize("moves", [1, 3])
+def test_sampled_moves_have_the_law_of_the_matrix(example: Example, exact: Enumerated, moves: int) -> None:
+    chains = 2_000
+    for row, (_, inference, log_weights) in enumerate(columns(exact)):
+        expected = transition_matrix(inference, log_weights).matrix_power(moves)
+        alike = repeated(example.batch.take(torch.tensor([row])), chains * len(exact.states))
+        start = torch.arange(len(exact.states)).repeat_interleave(chains)
+        posterior = example.model.posterior(alike)
+        moved = metropolis_independence(example.model, alike, posterior, exact.states[start], moves)
+        last = state_numbers(example.model, moved.last)
+        for state, ends in enumerate(last.split(chains)):
+            assert_frequencies(ends, expected[state])
+
+
+def test_trajectory_is_consistent(example: Example) -> None:
+    posterior = example.model.posterior(example.batch)
+    initial = posterior.sample((1,))[0]
+    moved = metropolis_independence(example.model, example.batch, posterior, initial, moves=4)
+    assert torch.equal(moved.candidates[0], initial)
+    joint = example.model.log_joint(example.batch, moved.candidates)
+    assert torch.equal(moved.log_weights, joint - posterior.log_prob(moved.candidates))
+    assert torch.equal(moved.multiplicities.sum(0), torch.full((len(example.batch),), 4))
+    for row, path in enumerate(moved.path.T.tolist()):
+        # The whole state moves: all layers of the last state are those of one candidate.
+        assert torch.equal(moved.last[row], moved.candidates[path[-1], row])
+        assert moved.acceptances[row] == len(set(path) - {0})
+
+
+def test_no_graph_is_recorded(example: Example) -> None:
+    posterior = example.model.posterior(example.batch)
+    initial = posterior.sample((1,))[0]
+    moved = metropolis_independence(example.model, example.batch, posterior, initial, moves=2)
+    assert not moved.log_weights.requires_grad
+    assert not moved.candidates.requires_grad
