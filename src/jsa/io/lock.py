@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from jsa.errors import UsageError
 
@@ -19,43 +20,31 @@ class InUseError(UsageError):
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds the lock of a folder, which the system takes back from a process that dies.
-
-    The file may be left behind by such a process, but then nobody holds its lock.
-    """
+    """Hold the lock of a folder. The system releases it when the process dies, even if the file is left behind."""
     path = folder / NAME
-    descriptor = _acquire(path)
+    # A short wait, because whoever held the lock may be removing its file at this moment.
+    lock = FileLock(path, timeout=0.1, poll_interval=0.02, mode=0o666, on_acquired=_write_holder)
     try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        lock.acquire()
+    except Timeout:
+        raise InUseError(
+            f"{folder} is in use by process {_holder(path)}: wait until it ends, or choose another folder"
+        ) from None
+    try:
         yield
     finally:
-        # Removed while it is still held: whoever opened it before finds that it is no longer the file of that name.
+        # Removed while the lock is held: a process that has opened the file finds that it is no longer in the folder.
         path.unlink(missing_ok=True)
-        os.close(descriptor)
+        lock.release()
 
 
-def _acquire(path: Path) -> int:
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_still(path, descriptor):
-                return descriptor
-        except BlockingIOError:
-            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-            os.close(descriptor)
-            raise InUseError(
-                f"{path.parent} is in use by process {holder}: wait until it ends, or choose another folder"
-            ) from None
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
+def _write_holder(descriptor: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
-def _is_still(path: Path, descriptor: int) -> bool:
+def _holder(path: Path) -> str:
     try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
+        return path.read_bytes()[:32].decode("ascii", "replace").strip() or "unknown"
     except FileNotFoundError:
-        return False
+        return "unknown"
