@@ -1,4 +1,4 @@
-# Every target installs what it needs into .venv, once.
+# Every target installs what it needs into .venv, once. `make` alone lists the targets.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,7 +8,10 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
 # Rooms whose tests neither train nor start processes.
 QUICK := $(wildcard tests/test_*.py) $(addprefix tests/,benchmarks data io kernels models) src
 
-.PHONY: run test test-slow quick coverage check bench bench-compare torture clean
+.PHONY: help run test test-slow quick coverage check bench bench-compare torture release clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 # The settings were chosen by hand among a dozen short trials, with validation and test NLL both in view: the run shows
 # that learning works in a few minutes. Its test NLL is no benchmark figure.
@@ -46,8 +49,21 @@ bench-compare: .venv/.installed  ## measure again and show what got slower than 
 torture: .venv/.installed-test  ## kill some two hundred runs, continue them and compare (10 minutes or more)
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m torture
 
-clean:  ## remove the environment
-	rm -rf .venv
+# The wheel is tried outside the source tree, in an environment that holds nothing else.
+release: .venv/.installed  ## build sdist and wheel into dist/ and try the wheel in an empty environment
+	$(INSTALL) build
+	rm -rf dist build
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv build/venv
+	build/venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	mkdir build/empty
+	cd build/empty && ../venv/bin/jsa --version && ../venv/bin/jsa list models
+	cd build/empty && ../venv/bin/jsa train --data mnist-static --model linear --latents 10 --epochs 1 \
+		--batch-size 500 --validation-rows 100 --validation-samples 10 --test-samples 10 --out run
+	cd build/empty && ../venv/bin/jsa report run --out report.html
+
+clean:  ## remove .venv and what `make release` built
+	rm -rf .venv build dist
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -293,4 +293,4 @@ def test_a_training_that_diverges_says_what_helps(table: np.ndarray) -> None:
 def test_without_scikit_learn_it_says_what_to_install() -> None:
     code = "import sys; sys.modules['sklearn'] = None; import jsa; jsa.likelihood; import jsa.sklearn"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'jsa.sklearn needs scikit-learn: pip install "jsa[sklearn]"' in found.stderr
+    assert 'jsa.sklearn needs scikit-learn: pip install "jsa-torch[sklearn]"' in found.stderr

@@ -1,6 +1,6 @@
 """A scikit-learn estimator for tables of 0/1 values or small whole numbers: fit, transform, score, sample.
 
-It needs scikit-learn, which ``pip install "jsa[sklearn]"`` brings; nothing else of jsa does.
+It needs scikit-learn, which ``pip install "jsa-torch[sklearn]"`` brings; nothing else of jsa does.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ try:
     from sklearn.utils import Tags, check_random_state
     from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError('jsa.sklearn needs scikit-learn: pip install "jsa[sklearn]"') from error
+    raise ModuleNotFoundError('jsa.sklearn needs scikit-learn: pip install "jsa-torch[sklearn]"') from error
 
 
 class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
