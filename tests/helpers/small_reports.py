@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from helpers.small_results import VERSIONS, score
 from jsa.experiments.jobs import Places
@@ -108,5 +109,6 @@ class Parsed(HTMLParser):
         return " ".join(" ".join(self.pieces).split())
 
     @property
-    def data(self) -> dict:
-        return json.loads(self.scripts[0])
+    def data(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.scripts[0])
+        return found
