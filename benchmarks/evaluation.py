@@ -13,7 +13,7 @@ from benchmarks.settings import Setting
 from benchmarks.timing import Interleaved
 from benchmarks.workload import Trained
 from jsa import likelihood
-from jsa.evaluation.rows import FirstRows
+from jsa.evaluation.rows import Subset
 from jsa.models.belief_network import BeliefNetwork
 from jsa.models.networks import gather_sum, gather_sum_wins
 
@@ -23,7 +23,7 @@ ROWS = 5
 
 def nll(trained: Trained) -> Iterator[Measurement]:
     """(b) The time of an evaluation with 1,000 samples, in multiples of its floor."""
-    rows = FirstRows(trained.data, ROWS)
+    rows = Subset.first(trained.data, ROWS)
     kernels = [kernel for part in _generative(trained) for kernel in evaluation_kernels(part, SAMPLES)]
 
     def floor() -> None:

@@ -16,7 +16,7 @@ from benchmarks.timing import Spread
 from benchmarks.workload import Training
 from jsa import likelihood
 from jsa.data import IndexedDataset
-from jsa.evaluation.rows import FirstRows
+from jsa.evaluation.rows import Subset
 
 PROCESS = Path("/proc/self")
 Work = Callable[[Setting, IndexedDataset, Model], object]
@@ -42,11 +42,11 @@ def _ten_steps(setting: Setting, data: IndexedDataset, model: Model) -> None:
 
 
 def _nll_of_1_000_samples(setting: Setting, data: IndexedDataset, model: Model) -> None:
-    likelihood(model, FirstRows(data, 2), 1_000)
+    likelihood(model, Subset.first(data, 2), 1_000)
 
 
 def _nll_of_20_000_samples(setting: Setting, data: IndexedDataset, model: Model) -> None:
-    likelihood(model, FirstRows(data, 2), 20_000)
+    likelihood(model, Subset.first(data, 2), 20_000)
 
 
 def _in_a_process(work: Work, setting: Setting) -> float:

@@ -166,7 +166,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         Of several stochastic layers, it is the one next to the data.
         """
         rows = self._known(X)
-        return encode(self.model_, rows).means
+        return encode(self.model_, [rows]).means
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """log p(x) of each row; where it is estimated by samples, it is more often too low than too high."""

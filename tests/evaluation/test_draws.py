@@ -31,24 +31,24 @@ def in_single_precision(example: Example) -> Example:
     return Example(example.model.float(), replace(example.batch, x=example.batch.x.float()))
 
 
-@pytest.mark.parametrize(("rows", "samples"), [(1, 50), (2, 130), (4, 100), (11, 50), (11, 1), (100, 1000)])
+@pytest.mark.parametrize("states", [1, 100, 2 * SAMPLES, 4 * SAMPLES, ROWS * SAMPLES])
 @pytest.mark.parametrize(("precision", "tolerance"), [("double", 1e-6), ("single", 1e-3)])
 def test_chunk_sizes_change_the_last_digits_only(
-    example: Example, rows: int, samples: int, precision: str, tolerance: float
+    example: Example, states: int, precision: str, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if precision == "single":
         example = in_single_precision(example)
     data = RowsInMemory(example.batch)
     whole = likelihood(example.model, data, SAMPLES)
-    cut = likelihood(example.model, data, SAMPLES, rows_per_chunk=rows, samples_per_chunk=samples)
+    monkeypatch.setattr("jsa.evaluation.likelihood.states_in_chunk", lambda rows: states)
+    cut = likelihood(example.model, data, SAMPLES)
     assert cut.nll == pytest.approx(whole.nll, abs=tolerance)
     assert cut.effective_sample_size == pytest.approx(whole.effective_sample_size, rel=tolerance)
 
 
 def test_equal_chunk_sizes_give_equal_bits(example: Example) -> None:
     data = RowsInMemory(example.batch)
-    first, second = (likelihood(example.model, data, SAMPLES, rows_per_chunk=3) for _ in range(2))
-    assert first == second
+    assert likelihood(example.model, data, SAMPLES) == likelihood(example.model, data, SAMPLES)
 
 
 def test_the_global_generator_is_neither_used_nor_touched(example: Example) -> None:

@@ -175,7 +175,7 @@ def test_bounds_need_particles_that_the_samples_can_give(particles: tuple[int, .
 @pytest.mark.parametrize("samples", [0, -5])
 def test_samples_are_needed(samples: int) -> None:
     example = one_layer()
-    with pytest.raises(UsageError, match="at least 1 sample"):
+    with pytest.raises(UsageError, match="samples is 1 or more, not"):
         likelihood(example.model, RowsInMemory(example.batch), samples=samples)
 
 
@@ -253,11 +253,12 @@ def test_a_row_that_no_draw_explains_is_named() -> None:
             score(example.model, RowsInMemory(example.batch))
 
 
-def test_progress_counts_the_rows() -> None:
+def test_progress_counts_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     example = one_layer()
     done: list[int] = []
     rows = RowsInMemory(repeated(example.batch, 5))
-    likelihood(example.model, rows, samples=60, rows_per_chunk=4, progress=done.append)
+    monkeypatch.setattr("jsa.evaluation.likelihood.states_in_chunk", lambda rows: 4 * 60)
+    likelihood(example.model, rows, samples=60, progress=done.append)
     assert done == [4, 4, 4, 3]
 
 

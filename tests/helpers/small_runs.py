@@ -14,7 +14,7 @@ from torch import Tensor
 from jsa import BeliefNetwork, Estimator, LatentSpace, Layer, Learner
 from jsa.data import IndexedDataset
 from jsa.estimators.registry import build_estimator
-from jsa.evaluation.rows import SomeRows
+from jsa.evaluation.rows import Subset
 from jsa.io.tensor_files import load_tensors
 from jsa.runs.config import MachineConfig, OptimizerConfig, StageConfig, TrainConfig, ValidationConfig
 from jsa.runs.folder import RunFolder
@@ -140,9 +140,13 @@ def trained(
     return model, leading, estimator
 
 
-def followed(config: TrainConfig) -> dict[str, SomeRows]:
+def followed(config: TrainConfig) -> dict[str, Subset]:
     count = config.validation.followed_rows
-    return {} if count is None else {"train": SomeRows(patterned(100, 1), count), "test": SomeRows(patterned(30, 3), 9)}
+    return (
+        {}
+        if count is None
+        else {"train": Subset.random(patterned(100, 1), count), "test": Subset.random(patterned(30, 3), 9)}
+    )
 
 
 def trained_in_pieces(

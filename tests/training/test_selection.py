@@ -12,7 +12,7 @@ from helpers.small_runs import patterned, small_config, small_model, trained
 from jsa.data import Splits
 from jsa.errors import CheckpointError, UsageError
 from jsa.evaluation.likelihood import likelihood
-from jsa.evaluation.rows import SomeRows
+from jsa.evaluation.rows import Subset
 from jsa.io.tensor_files import load_tensors
 from jsa.runs.config import MachineConfig, OptimizerConfig, TrainConfig, ValidationConfig
 from jsa.runs.final_test import Scoring
@@ -109,15 +109,15 @@ def test_followed_rows_are_written_down_and_change_nothing(tmp_path: Path) -> No
     records = list(RunFolder(tmp_path / "with").read_metrics())
     model = small_model()
     load_weights(model, RunFolder(tmp_path / "with").last)
-    assert records[-1]["train_nll"] == likelihood(model, SomeRows(patterned(100, 1), 20), 1000).nll
-    assert records[-1]["test_nll"] == likelihood(model, SomeRows(patterned(30, 3), 9), 1000).nll
+    assert records[-1]["train_nll"] == likelihood(model, Subset.random(patterned(100, 1), 20), 1000).nll
+    assert records[-1]["test_nll"] == likelihood(model, Subset.random(patterned(30, 3), 9), 1000).nll
 
 
 def test_some_rows_are_the_same_in_every_run() -> None:
-    chosen = [SomeRows(patterned(100, 1), 20).numbers for _ in range(2)]
+    chosen = [Subset.random(patterned(100, 1), 20).numbers for _ in range(2)]
     assert torch.equal(*chosen)
     assert len(set(chosen[0].tolist())) == 20
-    assert len(SomeRows(patterned(100, 1), 1000)) == 100
+    assert len(Subset.random(patterned(100, 1), 1000)) == 100
 
 
 def test_snapshots_are_the_states_of_their_epochs(tmp_path: Path) -> None:

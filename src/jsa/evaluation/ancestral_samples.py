@@ -1,32 +1,30 @@
-"""Draws from a trained model, as arrays and as the rows of a table."""
+"""Ancestral samples of a trained model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from jsa.data import Dataset
-from jsa.data.schema import RowShape, written_columns
 from jsa.distributions import Factorized
-from jsa.evaluation.codes import compact
-from jsa.latent import LatentSpace, Layer
-from jsa.runs.build import Model
+from jsa.errors import UsageError
+from jsa.evaluation.codes import class_numbers, compact
+from jsa.evaluation.rows import Rows
+from jsa.latent import LatentSpace
+from jsa.model import Generative, LatentVariableModel
 from jsa.torch_contexts import seeded
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Draws from a model.
+    """Samples of a model.
 
     Attributes:
-        h: The latent states, from the prior.
-        observed: p(x | h) of each.
+        h: The latent states, drawn from the prior.
+        observed: p(x | h) of each state.
         x: A draw from it.
-        contexts: What each was drawn given, for a conditional model.
+        contexts: What each sample is conditioned on, for a conditional model.
     """
 
     h: Tensor
@@ -36,41 +34,49 @@ class Samples:
 
     @property
     def means(self) -> Tensor:
-        """The means of whole rows: behind their context for a conditional model."""
+        """The means of whole rows: after their context for a conditional model."""
         means = self.observed.mean
         return means if self.contexts is None else torch.cat([self.contexts, means], dim=-1)
 
+    def arrays(self, latent: LatentSpace) -> dict[str, Tensor]:
+        """Return states, means, draws and contexts with one number a variable; means stay probabilities."""
+        layer = self.observed.layer
+        arrays = {
+            "h": compact(latent, self.h),
+            "mean": self.observed.mean,
+            "x": class_numbers(layer, self.x),
+        }
+        if self.contexts is not None:
+            arrays["context"] = class_numbers(layer, self.contexts)
+        return arrays
+
+    @property
+    def rows(self) -> Tensor:
+        """The draws as rows of class numbers: after their context for a conditional model."""
+        layer = self.observed.layer
+        parts = [self.x] if self.contexts is None else [self.contexts, self.x]
+        return torch.cat([class_numbers(layer, part) for part in parts], dim=-1)
+
 
 @torch.no_grad()
-def sample_rows(model: Model, count: int, seed: int, contexts: Tensor | None = None) -> Samples:
-    """Ancestral samples; one for each context where there are such."""
+def sample_rows(model: Generative, count: int, seed: int, contexts: Tensor | None = None) -> Samples:
+    """Draw ancestral samples: so many, or one for each context."""
     with seeded(seed):
         h = model.sample_latent((count,) if contexts is None else (), contexts)
         observed = model.observation(h, contexts)
         return Samples(h, observed, observed.sample(), contexts)
 
 
-def contexts_of(rows: Dataset, count: int) -> Tensor | None:
-    """The contexts of the first rows, for a conditional model."""
+def contexts_of(rows: Rows, count: int) -> Tensor | None:
+    """Return the contexts of the first rows; None where rows have none."""
     return rows.batch(torch.arange(min(count, len(rows)))).context
 
 
-def as_arrays(samples: Samples, model: Model, shape: RowShape) -> dict[str, Tensor]:
-    """States, means of what is observed, draws from it and contexts, as ``jsa encode`` writes them."""
-    layer = samples.observed.layer
-    arrays = {
-        "h": compact(model.latent, samples.h),
-        "mean": samples.observed.mean,
-        "x": compact(LatentSpace.of(layer), samples.x),
-    }
-    if samples.contexts is not None:
-        given = Layer(layer.kind, shape.context_columns, layer.classes)
-        arrays["context"] = compact(LatentSpace.of(given), samples.contexts)
-    return arrays
-
-
-def as_table(samples: Samples, model: Model, shape: RowShape) -> dict[str, Any]:
-    """The draws as rows of the data, by the names of its columns."""
-    arrays = as_arrays(samples, model, shape)
-    parts = [arrays[name].cpu().numpy() for name in ("context", "x") if name in arrays]
-    return written_columns(shape, np.concatenate(parts, axis=1))
+def generative(model: LatentVariableModel) -> Generative:
+    """Return the model as one that gives p(x | h), or refuse it."""
+    if not isinstance(model, Generative):
+        raise UsageError(
+            f"p(x | h) is needed, and {type(model).__name__} does not give it: write its methods sample_latent and "
+            "observation"
+        )
+    return model

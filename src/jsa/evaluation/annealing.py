@@ -12,10 +12,9 @@ from torch import Tensor
 
 from jsa.batch import Batch
 from jsa.errors import UsageError, check_at_least
-from jsa.evaluation.likelihood import Progress, RowLikelihoods, device_of, evaluating, in_chunks, states_in_chunk
+from jsa.evaluation.likelihood import RowLikelihoods, by_row, device_of, evaluating
 from jsa.evaluation.results import Likelihood
-from jsa.evaluation.rows import Rows, as_rows
-from jsa.importance import effective_sample_size, log_mean_weight
+from jsa.evaluation.rows import Progress, Rows, as_rows, in_chunks, states_in_chunk
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel, Posterior
 from jsa.model_calls import draw, evaluate, log_joint, log_prob, posterior_of, refuse_wrong_joint
@@ -84,15 +83,10 @@ def annealed_row_likelihoods(
         raise UsageError("annealing changes one discrete variable at a time, and some are Gaussian: use likelihood")
     rows = as_rows(rows)
     device = device or device_of(model)
-    betas, values, sizes = inverse_temperatures(steps), [], []
+    betas = inverse_temperatures(steps)
     with evaluating(model), seeded(seed, device):
-        for batch in in_chunks(rows, max(1, states_in_chunk(rows) // samples), device):
-            weights = annealed_weights(model, batch, samples, betas)
-            values.append(-log_mean_weight(weights))
-            sizes.append(effective_sample_size(weights))
-            if progress is not None:
-                progress(len(batch))
-    return RowLikelihoods(torch.cat(values), torch.cat(sizes), samples, annealing_steps=steps)
+        chunks = in_chunks(rows, max(1, states_in_chunk(rows) // samples), device, progress)
+        return by_row((annealed_weights(model, batch, samples, betas) for batch in chunks), samples, steps)
 
 
 def inverse_temperatures(steps: int) -> list[float]:

@@ -1,18 +1,23 @@
-"""Latent codes of rows."""
+"""Latent codes of rows, and variables as plain numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from jsa.data import Dataset, Splits, in_order
+from jsa.batch import Batch
+from jsa.errors import UsageError
 from jsa.evaluation.likelihood import evaluating
+from jsa.evaluation.rows import Rows, in_chunks
 from jsa.latent import LatentSpace, Layer
-from jsa.runs.build import Model
+from jsa.model import LatentVariableModel
+from jsa.model_calls import posterior_of
+from jsa.posteriors import LayeredPosterior
 from jsa.torch_contexts import seeded
 
 ROWS_AT_ONCE = 1000
@@ -20,76 +25,61 @@ ROWS_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Codes:
-    """The codes of some rows.
+    """The latent codes of rows.
 
     Attributes:
-        states: A draw from q(h | x) a row: bits as 0/1, the class number of a categorical variable, real numbers.
-        means: The probabilities that the inference model gives to the first layer's bits or classes, or its means.
-        rows: The number of each row, from 0, in the table that it is from.
-        parts: Which part of the data each row belongs to: train, valid or test. None for rows that are no part of it.
-        labels: The class of each row, where it is known.
+        states: A draw from q(h | x) for each row: bits as 0/1, the class of a categorical variable, real numbers.
+        means: The probabilities that q(h | x) gives to the bits or classes of the first layer, or its means.
     """
 
     states: NDArray[np.uint8] | NDArray[np.float32]
     means: NDArray[np.float32]
-    rows: NDArray[np.int64]
-    parts: NDArray[np.str_] | None = None
-    labels: NDArray[np.uint8] | None = None
 
 
-def encode(model: Model, rows: Dataset, seed: int = 0) -> Codes:
-    """The latent codes of all rows, in their order."""
-    states, means = _draw(model, [rows], seed)
-    return Codes(states, means, np.arange(len(rows)), labels=_labels([rows]))
-
-
-def encode_splits(model: Model, splits: Splits, parts: Sequence[str], seed: int = 0) -> Codes:
-    """The latent codes of some parts of the data.
-
-    All parts of one table come in the order of that table, other parts one after the other.
-    """
-    datasets = [splits.parts[part] for part in parts]
-    states, means = _draw(model, datasets, seed)
-    rows = np.concatenate([splits.row_numbers(part) for part in parts])
-    names = np.repeat(np.array(parts), [len(dataset) for dataset in datasets])
-    labels = _labels(datasets)
-    order = np.argsort(rows) if splits.of_one_table else np.arange(len(rows))
-    return Codes(
-        states[order], means[order], rows[order], names[order], labels=None if labels is None else labels[order]
-    )
-
-
-def _draw(
-    model: Model, datasets: Sequence[Dataset], seed: int
-) -> tuple[NDArray[np.uint8] | NDArray[np.float32], NDArray[np.float32]]:
-    """States and means of the rows of all datasets, one after the other."""
+def encode(model: LatentVariableModel, parts: Sequence[Rows], seed: int = 0) -> Codes:
+    """Return the codes of all rows, one part of the data after the other."""
     states, means = [], []
     with evaluating(model), seeded(seed):
-        for rows in datasets:
-            for index in in_order(len(rows), ROWS_AT_ONCE):
-                posterior = model.posterior(rows.batch(index))
+        for rows in parts:
+            for batch in in_chunks(rows, ROWS_AT_ONCE):
+                posterior = layered_posterior(model, batch)
                 states.append(compact(model.latent, posterior.sample(())).numpy())
                 means.append(posterior.first.mean.numpy())
-    return np.concatenate(states), np.concatenate(means)
+    return Codes(np.concatenate(states), np.concatenate(means))
 
 
-def _labels(datasets: Sequence[Dataset]) -> NDArray[np.uint8] | None:
-    """The labels of all rows, where all have some."""
-    found = [rows.labels.numpy() for rows in datasets if rows.labels is not None]
-    return np.concatenate(found) if len(found) == len(datasets) else None
+def layered_posterior(model: LatentVariableModel, batch: Batch) -> LayeredPosterior:
+    """Return q(h | x) of a batch in layers, or refuse a model that does not give it so."""
+    posterior = posterior_of(model, batch)
+    if not isinstance(posterior, LayeredPosterior):
+        raise UsageError(
+            f"codes are the means of a jsa.LayeredPosterior, which a {type(posterior).__name__} is not: let the "
+            "posterior of the model be one"
+        )
+    return posterior
 
 
-def most_probable(layer: Layer, mean: torch.Tensor) -> torch.Tensor:
-    """The most probable value of each variable, by the probabilities of ones or of classes.
+def most_probable(layer: Layer, mean: Tensor) -> Tensor:
+    """Return the most probable value of each variable, given the probabilities of ones or of classes.
 
     >>> most_probable(Layer("bernoulli", 2), torch.tensor([[0.3, 0.8]]))
     tensor([[0, 1]], dtype=torch.uint8)
     """
-    return compact(LatentSpace.of(layer), mean > 0.5 if layer.kind == "bernoulli" else mean)
+    return class_numbers(layer, mean > 0.5 if layer.kind == "bernoulli" else mean)
 
 
-def compact(latent: LatentSpace, h: torch.Tensor) -> torch.Tensor:
-    """States with one number a variable: uint8 where all layers are discrete.
+def class_numbers(layer: Layer, values: Tensor) -> Tensor:
+    """Return as many variables of a layer's kind as there are, with one number each.
+
+    >>> class_numbers(Layer("categorical", 2, classes=3), torch.tensor([[0.0, 0.0, 1.0]]))
+    tensor([[2]], dtype=torch.uint8)
+    """
+    variables = values.shape[-1] // (layer.width // layer.variables)
+    return compact(LatentSpace.of(replace(layer, variables=variables)), values)
+
+
+def compact(latent: LatentSpace, h: Tensor) -> Tensor:
+    """Return states with one number a variable: uint8 where all layers are discrete.
 
     >>> from jsa import Layer
     >>> space = LatentSpace.of(Layer("categorical", 2, classes=3), Layer("bernoulli", 1))

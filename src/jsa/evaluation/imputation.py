@@ -11,9 +11,10 @@ from torch import Tensor
 
 from jsa.batch import Batch
 from jsa.errors import NumericalError, UsageError, check_at_least
+from jsa.evaluation.ancestral_samples import generative
 from jsa.evaluation.draws import BLOCK, RowDraws
-from jsa.evaluation.likelihood import Progress, device_of, evaluating, in_chunks, states_in_chunk
-from jsa.evaluation.rows import Rows, as_rows
+from jsa.evaluation.likelihood import device_of, evaluating
+from jsa.evaluation.rows import Progress, Rows, as_rows, in_chunks, states_in_chunk
 from jsa.importance import effective_sample_size
 from jsa.latent import ENUMERATION_LIMIT
 from jsa.model import Generative, LatentVariableModel
@@ -69,37 +70,31 @@ def impute(
         tensor(False)
     """
     check_at_least(1, samples=samples)
-    if not isinstance(model, Generative):
-        raise UsageError(
-            f"missing values are filled in from p(x | h), and {type(model).__name__} does not give it: write its "
-            "methods sample_latent and observation"
-        )
-    rows = as_rows(rows)
+    decoder, rows = generative(model), as_rows(rows)
     device = device or device_of(model)
     filled, sizes = [], []
     with evaluating(model), seeded(seed, device):
         exact = model.latent.states <= min(samples, ENUMERATION_LIMIT)
         every = model.latent.enumerate(device=device) if exact else None
         at_once = states_in_chunk(rows)
-        for batch in in_chunks(rows, max(1, at_once // (samples if every is None else len(every))), device):
+        size = max(1, at_once // (samples if every is None else len(every)))
+        for batch in in_chunks(rows, size, device, progress):
             if batch.x.ndim != 2:
                 raise UsageError(
                     f"only rows that are vectors are filled in, not such of shape {tuple(batch.x.shape[1:])}"
                 )
             x, gaps = batch.x.clone(), batch.x.isnan()
-            size = torch.full((len(batch),), torch.inf, dtype=torch.float64, device=device)
+            worth = torch.full((len(batch),), torch.inf, dtype=torch.float64, device=device)
             where = gaps.any(-1).nonzero().flatten()
             if len(where):
                 some = batch.take(where)
                 h, log_weights = _sampled(model, some, samples, seed) if every is None else _all(model, some, every)
-                values = (_drawn if draw else _expected)(model, some, h, log_weights.softmax(0))
+                values = (_drawn if draw else _expected)(decoder, some, h, log_weights.softmax(0))
                 x[where] = values.to(x.dtype).where(gaps[where], x[where])
                 if every is None:
-                    size[where] = effective_sample_size(log_weights)
+                    worth[where] = effective_sample_size(log_weights)
             filled.append(x)
-            sizes.append(size)
-            if progress is not None:
-                progress(len(batch))
+            sizes.append(worth)
     return Imputed(torch.cat(filled), torch.cat(sizes))
 
 

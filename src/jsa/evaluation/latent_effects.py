@@ -9,12 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jsa.data import in_order
 from jsa.errors import UsageError
-from jsa.evaluation.likelihood import Progress, evaluating
-from jsa.evaluation.rows import Rows
+from jsa.evaluation.ancestral_samples import generative
+from jsa.evaluation.codes import layered_posterior
+from jsa.evaluation.likelihood import evaluating
+from jsa.evaluation.rows import Progress, Rows, in_chunks
 from jsa.latent import Layer
-from jsa.runs.build import Model
+from jsa.model import LatentVariableModel
 from jsa.torch_contexts import seeded
 
 ROWS_AT_ONCE = 1000
@@ -56,7 +57,7 @@ class Effects:
         return [(self.usual[variable], mean) for mean in means]
 
 
-def effects(model: Model, rows: Rows, seed: int = 0, progress: Progress | None = None) -> Effects:
+def effects(model: LatentVariableModel, rows: Rows, seed: int = 0, progress: Progress | None = None) -> Effects:
     """Sets each variable of the first layer to each of its values, for each row, and looks at the mean of p(x | h).
 
     Args:
@@ -65,16 +66,15 @@ def effects(model: Model, rows: Rows, seed: int = 0, progress: Progress | None =
         seed: The seed of the draws from q(h | x).
         progress: Called with the number of rows done.
     """
-    layer = model.latent.layers[0]
+    decoder, layer = generative(model), model.latent.layers[0]
     if layer.kind == "gaussian":
         raise UsageError("effects are those of bits and classes, and this model has Gaussian variables: use jsa encode")
     values = torch.tensor(list(Layer(layer.kind, 1, layer.classes).enumerate()))
     shares = torch.zeros(layer.variables, len(values))
     means = torch.zeros(layer.variables, len(values), rows.batch(torch.arange(1)).x.shape[-1])
     with evaluating(model), seeded(seed):
-        for index in in_order(len(rows), ROWS_AT_ONCE):
-            batch = rows.batch(index)
-            posterior = model.posterior(batch)
+        for batch in in_chunks(rows, ROWS_AT_ONCE, progress=progress):
+            posterior = layered_posterior(model, batch)
             shares += _probabilities(layer, posterior.first.mean).sum(0)
             h = posterior.sample(())
             for variable, part in enumerate(h[:, : layer.width].unflatten(-1, (layer.variables, -1)).unbind(1)):
@@ -82,10 +82,8 @@ def effects(model: Model, rows: Rows, seed: int = 0, progress: Progress | None =
                 drawn = part.clone()
                 for number, value in enumerate(values):
                     part.copy_(value.expand_as(part))
-                    means[variable, number] += model.observation(h, batch.context).mean.sum(0)
+                    means[variable, number] += decoder.observation(h, batch.context).mean.sum(0)
                 part.copy_(drawn)
-            if progress is not None:
-                progress(len(batch))
     return Effects(shares / len(rows), means / len(rows))
 
 

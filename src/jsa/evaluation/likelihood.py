@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,21 +11,17 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from jsa.batch import Batch
-from jsa.errors import NumericalError, UsageError
+from jsa.errors import NumericalError, UsageError, check_at_least
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.results import Likelihood as Likelihood
-from jsa.evaluation.rows import Rows, as_rows
+from jsa.evaluation.rows import Progress, Rows, as_rows, in_chunks, states_in_chunk
 from jsa.importance import effective_sample_size, log_mean_weight
 from jsa.model import LatentVariableModel
-from jsa.model_calls import evaluate, log_joint_of_all, posterior_of, refuse_wrong_joint, state_dtype, states_at_once
+from jsa.model_calls import evaluate, log_joint_of_all, posterior_of, refuse_wrong_joint, state_dtype
 from jsa.torch_contexts import in_evaluation_mode
 
 WEIGHTS_AT_ONCE = 50_000
 """Log-weights that are summed up at once: fifty rows of 1,000 samples."""
-
-Progress = Callable[[int], object]
-"""Called with the number of rows that were done since the last call."""
 
 
 def likelihood(
@@ -34,8 +30,6 @@ def likelihood(
     samples: int = 1000,
     *,
     seed: int = 0,
-    rows_per_chunk: int | None = None,
-    samples_per_chunk: int | None = None,
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> Likelihood:
@@ -50,16 +44,13 @@ def likelihood(
         rows: The data: a tensor, or anything that gives rows by their numbers.
         samples: Importance samples a row.
         seed: The seed of the draws.
-        rows_per_chunk: Rows that are evaluated at once; chosen for one to four thousand states where not given.
-        samples_per_chunk: Samples of each that are evaluated at once, in whole blocks of 50.
         device: Where to evaluate; the device of the model's parameters where not given.
         progress: Called with the number of rows done.
 
     References:
         Burda, Grosse and Salakhutdinov, Importance weighted autoencoders, ICLR 2016.
     """
-    chunks = _weights_by_chunk(model, as_rows(rows), samples, seed, rows_per_chunk, samples_per_chunk, device, progress)
-    return _by_row(chunks, samples).mean
+    return row_likelihoods(model, rows, samples, seed=seed, device=device, progress=progress).mean
 
 
 def row_likelihoods(
@@ -80,7 +71,7 @@ def row_likelihoods(
         >>> found.nll.shape, found.mean == likelihood(model, torch.eye(6), samples=50)
         (torch.Size([6]), True)
     """
-    return _by_row(_weights_by_chunk(model, as_rows(rows), samples, seed, None, None, device, progress), samples)
+    return by_row(_joined(_weights_by_chunk(model, as_rows(rows), samples, seed, device, progress)), samples)
 
 
 def multi_sample_bounds(
@@ -107,7 +98,7 @@ def multi_sample_bounds(
     rows = as_rows(rows)
     check_bounds(particles, samples)
     totals = dict.fromkeys(particles, 0.0)
-    for weights in _joined(_weights_by_chunk(model, rows, samples, seed, None, None, device, progress)):
+    for weights in _joined(_weights_by_chunk(model, rows, samples, seed, device, progress)):
         for count in totals:
             groups = weights[: samples // count * count].unflatten(0, (-1, count)).transpose(0, 1)
             totals[count] += float(log_mean_weight(groups).mean(0).sum())
@@ -145,14 +136,12 @@ def exact_row_likelihoods(
     values = []
     with evaluating(model):
         states, at_once = model.latent.enumerate(device=device), states_in_chunk(rows)
-        for batch in in_chunks(rows, max(1, at_once // len(states)), device):
+        for batch in in_chunks(rows, max(1, at_once // len(states)), device, progress):
             dtype = state_dtype(model, batch)
             parts = [log_joint_of_all(model, batch, part.to(dtype)) for part in states.split(at_once)]
             joint = torch.cat(parts).double()
             refuse_wrong_joint(batch, joint)
             values.append(torch.logsumexp(joint, 0))
-            if progress is not None:
-                progress(len(batch))
     log_likelihood = torch.cat(values)
     return RowLikelihoods(-log_likelihood, torch.full_like(log_likelihood, torch.inf), samples=0)
 
@@ -164,12 +153,13 @@ def evaluating(model: torch.nn.Module) -> Iterator[None]:
         yield
 
 
-def _by_row(chunks: Iterable[Float[Tensor, "samples some"]], samples: int) -> RowLikelihoods:
+def by_row(chunks: Iterable[Float64[Tensor, "samples some"]], samples: int, annealing_steps: int = 0) -> RowLikelihoods:
+    """Return the likelihood of each row from the log-weights of its samples, which come chunk by chunk."""
     values, sizes = [], []
-    for weights in _joined(chunks):
+    for weights in chunks:
         values.append(-log_mean_weight(weights))
         sizes.append(effective_sample_size(weights))
-    return RowLikelihoods(torch.cat(values), torch.cat(sizes), samples)
+    return RowLikelihoods(torch.cat(values), torch.cat(sizes), samples, annealing_steps)
 
 
 def _weights_by_chunk(
@@ -177,21 +167,18 @@ def _weights_by_chunk(
     rows: Rows,
     samples: int,
     seed: int,
-    rows_per_chunk: int | None,
-    samples_per_chunk: int | None,
     device: torch.device | None,
     progress: Progress | None,
 ) -> Iterator[Float[Tensor, "samples batch"]]:
     """The log-weights of all samples, for one group of rows after the other."""
-    if samples < 1:
-        raise UsageError(f"importance sampling needs at least 1 sample, not {samples}")
+    check_at_least(1, samples=samples)
     device = device or device_of(model)
     at_once = states_in_chunk(rows)
     blocks = math.ceil(samples / BLOCK)
-    blocks_at_once = min(blocks, max(1, math.ceil((samples_per_chunk or at_once) / BLOCK)))
-    rows_at_once = rows_per_chunk or max(1, at_once // min(samples, blocks_at_once * BLOCK))
+    blocks_at_once = min(blocks, math.ceil(at_once / BLOCK))
+    rows_at_once = max(1, at_once // min(samples, blocks_at_once * BLOCK))
     with evaluating(model):
-        for batch in in_chunks(rows, rows_at_once, device):
+        for batch in in_chunks(rows, rows_at_once, device, progress):
             posterior = posterior_of(model, batch)
             draws = RowDraws(model, batch, posterior, seed)
             parts = []
@@ -200,11 +187,9 @@ def _weights_by_chunk(
                 drawn = (part[: samples - first * BLOCK] for part in draws.blocks(first, count))
                 parts.append(evaluate(model, batch, posterior, *drawn).log_weights)
             yield torch.cat(parts)
-            if progress is not None:
-                progress(len(batch))
 
 
-def _joined(chunks: Iterable[Float[Tensor, "samples some"]]) -> Iterator[Float[Tensor, "samples more"]]:
+def _joined(chunks: Iterable[Float[Tensor, "samples some"]]) -> Iterator[Float64[Tensor, "samples more"]]:
     """Log-weights of many rows at once, in double precision: what is made of them takes many calls for little work."""
     waiting: list[Tensor] = []
     for weights in chunks:
@@ -262,19 +247,6 @@ class RowLikelihoods:
             rows=rows,
             annealing_steps=self.annealing_steps,
         )
-
-
-def states_in_chunk(rows: Rows) -> int:
-    """About how many states of such rows are evaluated at once."""
-    return states_at_once(rows.batch(torch.arange(1))) if len(rows) else 1
-
-
-def in_chunks(rows: Rows, size: int, device: torch.device) -> Iterator[Batch]:
-    """All rows, so many at once, on a device."""
-    if len(rows) == 0:
-        raise UsageError("there are no rows to evaluate")
-    for index in torch.arange(len(rows)).split(size):
-        yield rows.batch(index, device)
 
 
 def device_of(model: torch.nn.Module) -> torch.device:

@@ -1,15 +1,20 @@
-"""Data that can be evaluated: rows by their numbers, all of a tensor or parts of a dataset."""
+"""Data that can be evaluated: rows by number, views of some of them, and one pass through them in chunks."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import Protocol, Self, runtime_checkable
 
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float, Int64, Num
 from torch import Tensor
 
 from jsa.batch import Batch
 from jsa.errors import UsageError
+from jsa.model_calls import states_at_once
+
+Progress = Callable[[int], object]
+"""Called with the number of rows finished since the last call."""
 
 
 @runtime_checkable
@@ -66,44 +71,54 @@ def as_rows(rows: Rows | Tensor) -> Rows:
     return rows
 
 
-class FirstRows:
-    """The first rows of a dataset, or all of them."""
-
-    def __init__(self, rows: Rows, count: int | None) -> None:
-        self._rows = rows
-        self._count = len(rows) if count is None else min(count, len(rows))
-
-    def __len__(self) -> int:
-        return self._count
-
-    def batch(self, index: Tensor, device: torch.device | None = None) -> Batch:
-        """The rows with these numbers."""
-        return self._rows.batch(index, device)
-
-
-class SomeRows:
-    """Rows of a dataset that were drawn once, the same in every run: a small picture of the whole.
+class Subset:
+    """A view of some rows of a dataset.
 
     Args:
         rows: The dataset.
-        count: How many rows; all where it has fewer.
-        seed: The seed of the choice.
+        numbers: The numbers that the rows have in it.
 
     Example:
-        >>> from jsa.data import IndexedDataset
-        >>> rows = SomeRows(IndexedDataset(torch.arange(2).repeat(50, 1).to(torch.uint8)), 3)
-        >>> len(rows), rows.batch(torch.arange(3)).index.tolist() == rows.numbers.tolist()
-        (3, True)
+        >>> halves = Subset(TensorRows(torch.eye(4)), torch.tensor([1, 3]))
+        >>> len(halves), halves.batch(torch.tensor([1])).index
+        (2, tensor([3]))
     """
 
-    def __init__(self, rows: Rows, count: int, seed: int = 0) -> None:
+    def __init__(self, rows: Rows, numbers: Int64[Tensor, " some"]) -> None:
         self._rows = rows
+        self.numbers = numbers
+
+    @classmethod
+    def first(cls, rows: Rows, count: int | None) -> Self:
+        """Return a view of the first rows, of all where there is no count."""
+        return cls(rows, torch.arange(len(rows))[:count])
+
+    @classmethod
+    def random(cls, rows: Rows, count: int, seed: int = 0) -> Self:
+        """Return a view of randomly chosen rows in their order, the same at every call with this seed."""
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
-        self.numbers = order[:count].sort().values
+        return cls(rows, order[:count].sort().values)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def batch(self, index: Tensor, device: torch.device | None = None) -> Batch:
-        """The chosen rows with these numbers among them."""
+        """Return the rows at these positions of the view, under their numbers in the dataset."""
         return self._rows.batch(self.numbers[index], device)
+
+
+def in_chunks(
+    rows: Rows, size: int, device: torch.device | None = None, progress: Progress | None = None
+) -> Iterator[Batch]:
+    """Yield all rows in chunks of this size, and report each chunk when the next one is asked for."""
+    if len(rows) == 0:
+        raise UsageError("there are no rows to evaluate")
+    for index in torch.arange(len(rows)).split(size):
+        yield rows.batch(index, device)
+        if progress is not None:
+            progress(len(index))
+
+
+def states_in_chunk(rows: Rows) -> int:
+    """Return about how many states of such rows to evaluate at once."""
+    return states_at_once(rows.batch(torch.arange(1))) if len(rows) else 1

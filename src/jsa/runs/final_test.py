@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jsa.data import Splits
 from jsa.evaluation.likelihood import Likelihood, likelihood
-from jsa.evaluation.rows import FirstRows, Rows
+from jsa.evaluation.rows import Rows, Subset
 from jsa.model import LatentVariableModel
 from jsa.runs.config import TrainConfig
 from jsa.runs.folder import RunFolder
@@ -46,7 +46,7 @@ class Scoring:
 
     def _rescored(self, leading: LeadingEpochs) -> ValidatedEpoch:
         """The best of the leading epochs with as many samples as the test has; its weights become the best ones."""
-        valid = FirstRows(self.splits.valid, self.config.validation.validation_rows)
+        valid = Subset.first(self.splits.valid, self.config.validation.validation_rows)
         known = read_rescored(self.folder)
         for screened in leading.epochs:
             if screened.epoch not in known:

@@ -12,11 +12,11 @@ from typing import Literal
 import torch
 
 from jsa.data import Dataset, Splits, batches_in_epoch
+from jsa.data.schema import written_columns
 from jsa.errors import UsageError
 from jsa.estimators.registry import check_options, estimator_class
-from jsa.evaluation.ancestral_samples import as_table, contexts_of, sample_rows
-from jsa.evaluation.likelihood import Progress
-from jsa.evaluation.rows import FirstRows, SomeRows
+from jsa.evaluation.ancestral_samples import contexts_of, sample_rows
+from jsa.evaluation.rows import Progress, Subset
 from jsa.io.atomic_files import write_arrays
 from jsa.io.provenance import provenance
 from jsa.learner import Learner
@@ -173,10 +173,10 @@ def _train(
     followed = config.validation.followed_rows
     rows = TrainingRows(
         splits.train,
-        FirstRows(splits.valid, config.validation.validation_rows),
+        Subset.first(splits.valid, config.validation.validation_rows),
         {}
         if followed is None
-        else {"train": SomeRows(splits.train, followed), "test": SomeRows(splits.test, followed)},
+        else {"train": Subset.random(splits.train, followed), "test": Subset.random(splits.test, followed)},
     )
     sys.stderr.write(f"read {splits.summary}\n")
     bar = watcher(config.epochs, batches_in_epoch(len(splits.train), config.batch_size))
@@ -215,7 +215,7 @@ def draw(model: Model, splits: Splits, folder: RunFolder, seed: int) -> None:
     """Leaves samples and curves in the run folder, and reconstructions of rows that are pictures."""
     samples = sample_rows(model, SAMPLES_SHOWN, seed, contexts_of(splits.valid, SAMPLES_SHOWN))
     if splits.image_shape is None:
-        write_arrays(folder.sample_table, as_table(samples, model, splits.row_shape))
+        write_arrays(folder.sample_table, written_columns(splits.row_shape, samples.rows.numpy()))
     else:
         save_grid(folder.samples, samples.means, splits.image_shape, splits.classes)
         originals, copies = reconstructed_rows(model, splits.valid, PAIRS_SHOWN, seed)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from tqdm import tqdm
 
-from jsa.evaluation.likelihood import Progress
+from jsa.evaluation.rows import Progress
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from jsa.errors import JsaError
-from jsa.evaluation.likelihood import Progress
+from jsa.evaluation.rows import Progress
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

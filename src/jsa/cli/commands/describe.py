@@ -49,13 +49,13 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.data.schema import observed_labels
     from jsa.data.splits import counted
     from jsa.evaluation.latent_effects import effects
-    from jsa.evaluation.rows import FirstRows
+    from jsa.evaluation.rows import Subset
     from jsa.training.progress import evaluation_progress
 
     opened = parsed.open()
     if parsed.out is not None and parsed.out.suffix == ".png" and opened.shape.image_shape is None:
         raise UsageError(f"the rows of {opened.splits.name} are no pictures: write numbers to a .npz file")
-    rows = FirstRows(opened.splits.parts[parsed.split], parsed.rows)
+    rows = Subset.first(opened.splits.parts[parsed.split], parsed.rows)
     with evaluation_progress(len(rows), "effects") as progress:
         found = effects(opened.model, rows, parsed.seed, progress)
     labels = observed_labels(opened.shape)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jsa.cli.arguments import RunArguments, parse, refuse_split_of_other_data
 from jsa.io.atomic_files import check_destination, write_arrays
+
+if TYPE_CHECKING:
+    from jsa.data import Dataset, Splits
 
 
 @dataclass(frozen=True)
@@ -31,20 +34,37 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.out is not None:
         check_destination(parsed.out, "--out", npz="arrays", csv="a table")
 
-    from jsa.data.splits import PARTS
+    import numpy as np
+
     from jsa.data.tables.table import read_table
-    from jsa.evaluation.codes import encode, encode_splits
+    from jsa.evaluation.codes import encode
 
     opened = parsed.open()
+    order: Any = slice(None)
     if parsed.data is None:
-        parts = PARTS if parsed.split == "all" else (parsed.split,)
-        codes = encode_splits(opened.model, opened.splits, parts, parsed.seed)
+        parts, arrays, order = _rows_of_run(opened.splits, parsed.split)
     else:
-        codes = encode(opened.model, read_table(parsed.data, opened.shape), parsed.seed)
-    arrays: dict[str, Any] = {"rows": codes.rows}
-    if parsed.split == "all":
-        arrays["split"] = codes.parts
-    if codes.labels is not None:
-        arrays["labels"] = codes.labels
-    write_arrays(out, {**arrays, "h": codes.states, "mean": codes.means})
+        parts = [read_table(parsed.data, opened.shape)]
+        arrays = {"rows": np.arange(len(parts[0]))}
+    labels = [rows.labels for rows in parts if rows.labels is not None]
+    if len(labels) == len(parts):
+        arrays["labels"] = np.concatenate(labels)
+    codes = encode(opened.model, parts, parsed.seed)
+    arrays |= {"h": codes.states, "mean": codes.means}
+    write_arrays(out, {name: array[order] for name, array in arrays.items()})
     print(f"{len(codes.states)} codes of {codes.states.shape[1]} values in {out}")
+
+
+def _rows_of_run(splits: Splits, split: str) -> tuple[list[Dataset], dict[str, Any], Any]:
+    """Return the parts of the data that were asked for, what is known of their rows, and the order to write them in."""
+    import numpy as np
+
+    from jsa.data.splits import PARTS
+
+    names = PARTS if split == "all" else (split,)
+    parts = [splits.parts[name] for name in names]
+    rows = np.concatenate([splits.row_numbers(name) for name in names])
+    known: dict[str, Any] = {"rows": rows}
+    if split == "all":
+        known["split"] = np.repeat(np.array(names), [len(part) for part in parts])
+    return parts, known, np.argsort(rows) if splits.of_one_table else slice(None)

@@ -66,7 +66,7 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.evaluation.annealing import annealed_row_likelihoods
     from jsa.evaluation.likelihood import check_bounds, exact_row_likelihoods, multi_sample_bounds, row_likelihoods
     from jsa.evaluation.results import figures_record
-    from jsa.evaluation.rows import FirstRows
+    from jsa.evaluation.rows import Subset
     from jsa.training.progress import evaluation_progress
 
     if parsed.bounds:
@@ -74,7 +74,7 @@ def run(arguments: Sequence[str]) -> None:
     opened = parsed.open()
     dataset = opened.splits.parts[parsed.split] if parsed.data is None else read_table(parsed.data, opened.shape)
     kind, part = ("split", parsed.split) if parsed.data is None else ("data", str(parsed.data))
-    rows = FirstRows(dataset, parsed.rows)
+    rows = Subset.first(dataset, parsed.rows)
     with evaluation_progress(len(rows), part) as progress:
         if parsed.exact:
             by_row = exact_row_likelihoods(opened.model, rows, progress=progress)

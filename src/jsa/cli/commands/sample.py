@@ -33,7 +33,8 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.out is not None:
         check_destination(parsed.out, "--out", png="a picture", csv="a table", npz="arrays")
 
-    from jsa.evaluation.ancestral_samples import as_arrays, as_table, contexts_of, sample_rows
+    from jsa.data.schema import written_columns
+    from jsa.evaluation.ancestral_samples import contexts_of, sample_rows
     from jsa.runs.plots import save_grid
 
     opened = parsed.open()
@@ -43,7 +44,8 @@ def run(arguments: Sequence[str]) -> None:
     samples = sample_rows(opened.model, parsed.count, parsed.seed, contexts)
     if out.suffix == ".png":
         save_grid(out, samples.means, shape.image_shape, shape.classes)
+    elif out.suffix == ".csv":
+        write_arrays(out, written_columns(shape, samples.rows.cpu().numpy()))
     else:
-        written = as_table if out.suffix == ".csv" else as_arrays
-        write_arrays(out, written(samples, opened.model, shape))
+        write_arrays(out, samples.arrays(opened.model.latent))
     print(f"{len(samples.h)} samples in {out}")
