@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.extreme_models import DTYPES, NAMES, Changed, estimator_of, example_of, in_precision, sound_step, stepped
+from helpers.extreme_models import DTYPES, Changed, in_precision, sound_step, stepped
+from helpers.methods import NAMES, estimator_of, example_of
 from helpers.small_models import RowsInMemory, randomize
 from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer, PersistentEstimator, Stage
 from jsa.errors import NumericalError

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.extreme_models import DTYPES, Changed, estimator_of, example_of, in_precision, sound_step, stepped
+from helpers.extreme_models import DTYPES, Changed, in_precision, sound_step, stepped
+from helpers.methods import estimator_of, example_of
 from jsa import Batch
 from jsa.errors import NumericalError
 from jsa.importance import leave_one_out_bounds

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.antithetic_noise import two_categorical_layers
 from helpers.conformance.antithetic import OthersDescendants, WrongNoise
 from helpers.gradient_checks import assert_biased, assert_unbiased, gradient_draws, largest_score, relative_error
+from helpers.methods import two_categorical_layers
 from helpers.significance import assert_frequencies
 from helpers.small_models import categorical, enumerated, repeated
 from helpers.targets import elbo_gradients

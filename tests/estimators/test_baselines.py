@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from helpers.small_models import one_layer, repeated
-from jsa.errors import UsageError
 from jsa.estimators import NVIL, Reinforce
 from jsa.evaluation.gradient_variance import gradient_report
 
@@ -62,8 +60,3 @@ def test_dividing_by_the_deviation_scales_the_gradient_down() -> None:
     parameter = dict(example.model.named_parameters())[name]
     plain, divided = (torch.autograd.grad(loss, parameter)[0] for loss in losses)
     assert torch.allclose(divided, plain / 2)
-
-
-def test_an_unknown_baseline_is_refused() -> None:
-    with pytest.raises(UsageError, match="the baseline of REINFORCE is one of none, running, not 'runing'"):
-        Reinforce(baseline="runing")

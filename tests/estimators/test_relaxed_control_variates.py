@@ -8,18 +8,20 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers.conformance.relaxed import RELAXABLE
 from helpers.exact_expectations import FixedDraws, expected_gradients, largest_difference
 from helpers.gradient_checks import assert_unbiased, relative_error
-from helpers.relaxed_examples import NAMES, draws_of, made, mixed_layers, small
+from helpers.methods import SMALL_MODELS, mixed_layers
+from helpers.relaxed_examples import draws_of, made
 from helpers.small_models import EXAMPLES, Example, gradients, repeated
 from helpers.targets import elbo_gradients
-from jsa import Batch, BeliefNetwork
+from jsa import BeliefNetwork
 from jsa.estimators import Estimator
 from jsa.estimators.muprop import MuProp
 from jsa.estimators.rebar import Rebar
 from jsa.estimators.relax import Relax
 
-UNBIASED = pytest.mark.parametrize("kind", [Rebar, Relax, MuProp])
+NAMES = pytest.mark.parametrize("name", [*RELAXABLE, "mixed layers"])
 CONTROLLED = pytest.mark.parametrize("kind", [Rebar, Relax])
 
 
@@ -36,7 +38,7 @@ def test_rebar_is_unbiased_with_layers_of_two_kinds_and_two_particles() -> None:
 def test_the_expectation_of_muprop_is_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its only noise is the draw from q: a finite sum."""
     monkeypatch.setattr(FixedDraws, "relaxable", True)
-    example = small(name)
+    example = SMALL_MODELS[name]()
     found = expected_gradients(lambda model, batch: MuProp(), example.model, example.batch, 1)
     assert largest_difference(found, elbo_gradients(example.model, example.batch)) < 1e-12
 
@@ -57,7 +59,7 @@ def squared_norm(estimator: Estimator, example: Example, seed: int) -> Tensor:
 @NAMES
 def test_the_control_variate_descends_the_squared_norm(kind: type[Estimator], name: str) -> None:
     """By finite differences with the same noise, in every parameter of the estimator."""
-    example = small(name)
+    example = SMALL_MODELS[name]()
     estimator = made(kind, example, particles=2, temperature=0.7, scale=0.8)
     torch.manual_seed(1)
     loss = estimator(example.model, example.batch).loss
@@ -97,7 +99,7 @@ def test_the_squared_norm_is_that_of_the_gradient_that_phi_gets(
 @CONTROLLED
 @NAMES
 def test_learning_the_control_variate_gives_theta_and_phi_nothing(kind: type[Estimator], name: str) -> None:
-    example = small(name)
+    example = SMALL_MODELS[name]()
     estimator = made(kind, example, particles=2)
     found = []
     for learns in (True, False):
@@ -106,73 +108,6 @@ def test_learning_the_control_variate_gives_theta_and_phi_nothing(kind: type[Est
         found.append(gradients(example.model, estimator(example.model, example.batch).loss))
     for parameter, gradient in found[0].items():
         torch.testing.assert_close(gradient, found[1][parameter], rtol=1e-12, atol=1e-14)
-
-
-@UNBIASED
-@NAMES
-def test_theta_gets_the_gradient_of_log_p_at_the_states_alone(
-    kind: type[Estimator], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    example = small(name)
-    real, seen = example.model.log_joint, []
-
-    def recorded(batch: Batch, h: Tensor) -> Tensor:
-        seen.append(h.detach())
-        return real(batch, h)
-
-    monkeypatch.setattr(example.model, "log_joint", recorded)
-    loss = made(kind, example, particles=2)(example.model, example.batch).loss
-    theta = [parameter for name, parameter in example.model.named_parameters() if not name.startswith("inference")]
-    found = torch.autograd.grad(loss, theta)
-    states, *between = seen
-    assert between
-    assert (states.unsqueeze(-2) == example.model.latent.enumerate(torch.float64)).all(-1).any(-1).all()
-    expected = torch.autograd.grad(-real(example.batch, states).mean(), theta)
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-14)
-
-
-@UNBIASED
-@NAMES
-def test_one_backward_reaches_every_parameter(kind: type[Estimator], name: str) -> None:
-    example = small(name)
-    estimator = made(kind, example, particles=2)
-    estimate = estimator(example.model, example.batch)
-    estimate.loss.backward()
-    for parameter in (*example.model.parameters(), *estimator.parameters()):
-        assert parameter.grad is not None
-        assert parameter.grad.isfinite().all()
-        assert parameter.grad.norm() > 0
-    assert estimate.log_weights.shape == (2, 3)
-    for value in (estimate.objective, estimate.log_weights, *estimate.diagnostics.values()):
-        assert not value.requires_grad
-
-
-@UNBIASED
-def test_a_frozen_generative_model_leaves_phi_and_the_control_variate_learning(kind: type[Estimator]) -> None:
-    example = EXAMPLES["two-layers"]()
-    assert isinstance(example.model, BeliefNetwork)
-    example.model.generative.requires_grad_(False)
-    example.model.prior_parameters.requires_grad_(False)
-    estimator = made(kind, example)
-    estimator(example.model, example.batch).loss.backward()
-    for parameter in (*example.model.inference.parameters(), *estimator.parameters()):
-        assert parameter.grad is not None
-        assert parameter.grad.norm() > 0
-    assert all(parameter.grad is None for parameter in example.model.generative.parameters())
-
-
-@UNBIASED
-def test_without_gradients_the_value_is_the_same(kind: type[Estimator]) -> None:
-    example = EXAMPLES["two-layers"]()
-    estimator = made(kind, example)
-    torch.manual_seed(4)
-    expected = estimator(example.model, example.batch)
-    torch.manual_seed(4)
-    with torch.no_grad():
-        found = estimator(example.model, example.batch)
-    assert torch.equal(found.log_weights, expected.log_weights)
-    assert not found.loss.requires_grad
 
 
 def test_learned_control_variates_lower_the_variance() -> None:
@@ -191,19 +126,3 @@ def test_learned_control_variates_lower_the_variance() -> None:
         after = float(squared_norm(estimator, large, seed=5))
         sys.stdout.write(f"\n{kind.__name__} squared norm {before:.2f} before, {after:.2f} after learning\n")
         assert after < 0.7 * before
-
-
-@UNBIASED
-def test_state_dict_round_trip(kind: type[Estimator]) -> None:
-    example = EXAMPLES["two-layers"]()
-    first = made(kind, example)
-    with torch.no_grad():
-        for parameter in first.parameters():
-            parameter.add_(0.3)
-    second = made(kind, example)
-    second.load_state_dict(first.state_dict())
-    losses = []
-    for estimator in (first, second):
-        torch.manual_seed(6)
-        losses.append(estimator(example.model, example.batch).loss)
-    assert torch.equal(*losses)

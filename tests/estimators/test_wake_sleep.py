@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from helpers.gradient_checks import assert_unbiased, gradient_draws, largest_score, limit
-from helpers.small_models import Example, enumerated, exact_gradients, gradients, one_layer, repeated, torch_posterior
+from helpers.small_models import Example, enumerated, exact_gradients, gradients, one_layer, repeated
 from helpers.targets import marginal_and_bound_gradients
 from jsa import Batch, BeliefNetwork
-from jsa.errors import UsageError
 from jsa.estimators import ReweightedWakeSleep
 
 
@@ -60,9 +58,3 @@ def test_a_mixture_of_both_phases_is_their_mixture() -> None:
     for name in wake:
         expected = 0.75 * wake[name] + 0.25 * asleep[name] if "inference" in name else wake[name]
         assert torch.allclose(mixed[name], expected)
-
-
-def test_a_model_that_cannot_dream_is_refused() -> None:
-    example = torch_posterior()
-    with pytest.raises(UsageError, match="sample_latent and observation, or use sleep=0"):
-        ReweightedWakeSleep(sleep=0.5)(example.model, example.batch)

@@ -7,16 +7,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from helpers.small_models import EXAMPLES, Example
+from helpers.methods import estimator_of
+from helpers.small_models import Example
 from jsa import Batch, Estimate, Estimator, LatentVariableModel, Posterior
 from jsa.distributions import Factorized
-from jsa.estimators import ESTIMATORS
-from jsa.estimators.registry import build_estimator
 from jsa.training.finite_checks import refuse_non_finite_step
 
-NAMES = sorted(ESTIMATORS)
 DTYPES = (torch.float64, torch.float32)
-CLASSES_ONLY = ("arsm",)
 
 
 class Changed(LatentVariableModel):
@@ -41,20 +38,8 @@ class Changed(LatentVariableModel):
         return self.model.latent_conditionals(batch, h)
 
 
-def example_of(name: str) -> Example:
-    """A model that this method can learn."""
-    return EXAMPLES["categorical" if name in CLASSES_ONLY else "one-layer"]()
-
-
 def in_precision(example: Example, dtype: torch.dtype) -> tuple[LatentVariableModel, Batch]:
     return example.model.to(dtype), Batch(example.batch.x.to(dtype), example.batch.index)
-
-
-def estimator_of(name: str, model: LatentVariableModel, batch: Batch, **options: object) -> Estimator:
-    torch.manual_seed(0)
-    rows = int(batch.index.max()) + 1
-    estimator = build_estimator(name, model.latent, inputs=batch.x.shape[1], rows=rows, options=options)
-    return estimator.to(batch.x.dtype)
 
 
 def stepped(
