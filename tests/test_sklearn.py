@@ -148,7 +148,7 @@ def test_it_can_be_searched_over_and_stand_in_a_pipeline(table: np.ndarray) -> N
         ({"method": "arsm"}, "ARSM is for categorical latents"),
         ({"epochs": 0}, "epochs"),
         ({"samples": 0}, "samples is 1 or more, not 0"),
-        ({"validation_fraction": 1.0}, "validation_fraction lies between 0 and 1, not 1.0"),
+        ({"validation_fraction": 1.0}, "validation-fraction is above 0 and below 1, not 1.0"),
         ({"device": "nowhere"}, "nowhere"),
     ],
 )

@@ -1,30 +1,31 @@
-"""The errors that a user can mend: one sentence each, and the exit code of the command line."""
+"""Errors that a user can fix, one sentence each, and the exit codes of the command line."""
 
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable
 
 
 class JsaError(Exception):
-    """What the command line prints as one sentence, without a traceback."""
+    """Base of all errors that the command line prints as one sentence, without a traceback."""
 
     exit_code = 1
 
 
 class UsageError(JsaError):
-    """An argument that cannot be right: the sentence says how to mend it.
+    """An invalid argument; the sentence says how to fix it.
 
-    It is no ValueError, because parsers of arguments catch those and wrap them in words of their own.
+    Not a ValueError, because argument parsers catch those and wrap them in text of their own.
     """
 
     exit_code = 2
 
 
 class DataError(JsaError):
-    """A data file that is missing, damaged, or holds what the model cannot take."""
+    """A data file that is missing, damaged, or has values that the model does not support."""
 
 
 class NumericalError(JsaError, ArithmeticError):
@@ -32,11 +33,11 @@ class NumericalError(JsaError, ArithmeticError):
 
 
 class CheckpointError(JsaError):
-    """A run folder or checkpoint that cannot be read, or belongs to something else."""
+    """A run folder or checkpoint that cannot be read or does not match the run."""
 
 
 def shortened(text: object) -> str:
-    """What a sentence quotes of somebody else's file, which may hold a word of any length, and of any characters.
+    """Return text from an untrusted file as an error can quote it: printable, and at most 200 characters.
 
     >>> shortened("word"), len(shortened("word" * 1000)), shortened("two\\nlines")
     ('word', 200, 'two\\\\nlines')
@@ -47,11 +48,11 @@ def shortened(text: object) -> str:
 
 
 OUT_OF_MEMORY = ("allocate memory", "out of memory", "size calculation overflowed", "Overflow when unpacking")
-"""What torch says where a tensor is too large for a device, for all memory, or for a number of 64 bits."""
+"""Parts of torch's messages about a tensor that exceeds the device, the memory, or a 64-bit size."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a name that does not exist, with the nearest one that does.
+    """Return the error for an unknown name, which suggests the closest known one.
 
     >>> str(unknown_name("model", "nonlinaer", ["linear", "nonlinear"]))
     "there is no model 'nonlinaer': did you mean 'nonlinear'? Known are: linear, nonlinear"
@@ -62,8 +63,38 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"there is no {kind} '{name}': {hint}: {', '.join(choices)}")
 
 
+def check_range(
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    **numbers: float | None,
+) -> None:
+    """Refuse settings that are outside a range, infinite or NaN. Keywords name the settings; None is one not given.
+
+    >>> check_range(above=0, below=1, average_decay=1.5)
+    Traceback (most recent call last):
+    jsa.errors.UsageError: average-decay is above 0 and below 1, not 1.5
+    """
+    limits: list[tuple[str, Callable[[float], bool]]] = []
+    if least is not None:
+        limits.append((f"{least} or more", lambda value: value >= least))
+    if above is not None:
+        limits.append((f"above {above}", lambda value: value > above))
+    if most is not None:
+        limits.append((f"at most {most}", lambda value: value <= most))
+    if below is not None:
+        limits.append((f"below {below}", lambda value: value < below))
+    for name, value in numbers.items():
+        if value is None or (abs(value) < math.inf and all(holds(value) for _, holds in limits)):
+            continue
+        words = [*(word for word, _ in limits), *([] if abs(value) < math.inf else ["finite"])]
+        raise UsageError(f"{name.replace('_', '-')} is {' and '.join(words)}, not {value}")
+
+
 def check_at_least(lowest: int, **numbers: float | None) -> None:
-    """Refuses settings that are too low or not whole, by their names as flags; None is one that was not given.
+    """Refuse settings that are below a limit or not whole. The keywords name the settings; None is not given.
 
     >>> check_at_least(1, batch_size=0)
     Traceback (most recent call last):
@@ -73,38 +104,37 @@ def check_at_least(lowest: int, **numbers: float | None) -> None:
         # Whole numbers of any library can be an index.
         if value is not None and not hasattr(value, "__index__"):
             raise UsageError(f"{name.replace('_', '-')} is a whole number, not {shortened(value)}")
-        if value is not None and value < lowest:
-            raise UsageError(f"{name.replace('_', '-')} is {lowest} or more, not {value}")
+    check_range(least=lowest, **numbers)
 
 
 def guarded(action: Callable[[], int]) -> int:
-    """The exit code of a program: what its action returns, or that of an error, which is said in one sentence."""
+    """Run the action of a program and return its exit code; print an error as one sentence."""
     try:
         code = action()
         sys.stdout.flush()
         return code
     except JsaError as error:
-        return _said(str(error), error.exit_code)
+        return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        return _said("stopped", 130)
+        return _fail("stopped", 130)
     except BrokenPipeError:
-        # Whoever read the output has seen enough. What is left must not be written at exit either.
+        # The reader closed the pipe. The rest must not be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return _said(f"{place}{error.strerror or error}", 1)
+        return _fail(f"{place}{error.strerror or error}", 1)
     except (MemoryError, RuntimeError, TypeError) as error:
-        if not _asks_too_much(error):
+        if not _is_out_of_memory(error):
             raise
-        return _said("there is not enough memory for this: ask for fewer latents, particles, samples or rows", 1)
+        return _fail("not enough memory: use fewer latents, particles, samples or rows", 1)
 
 
-def _asks_too_much(error: Exception) -> bool:
-    """Whether memory was asked for that is not there: torch has no type of its own for that on the processor."""
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out, for which torch has no exception type on the CPU."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
 
-def _said(sentence: str, code: int) -> int:
+def _fail(sentence: str, code: int) -> int:
     sys.stderr.write(f"jsa: {sentence}\n")
     return code

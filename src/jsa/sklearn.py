@@ -22,7 +22,7 @@ from jsa.data.schema import RowShape
 from jsa.data.streams import permutation
 from jsa.data.tables.table import dataset_of
 from jsa.data.tables.values import RULE, Values, as_values, refuse_classes_above, refuse_empty_columns
-from jsa.errors import DataError, NumericalError, UsageError, check_at_least
+from jsa.errors import DataError, NumericalError, UsageError, check_at_least, check_range
 from jsa.evaluation.codes import compact, encode, most_probable
 from jsa.evaluation.imputation import impute
 from jsa.evaluation.likelihood import evaluating, exact_row_likelihoods, row_likelihoods
@@ -248,8 +248,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
     def _divided(self, values: Values, seed: int) -> tuple[Values, Values]:
         """The rows that are learned from, and those that find the best epoch: at least one of each."""
-        if not 0 < self.validation_fraction < 1:
-            raise UsageError(f"validation_fraction lies between 0 and 1, not {self.validation_fraction}")
+        check_range(above=0, below=1, validation_fraction=self.validation_fraction)
         count = min(len(values) - 1, max(1, round(self.validation_fraction * len(values))))
         order = permutation(len(values), "table split", seed)
         return values.take(np.sort(order[count:])), values.take(np.sort(order[:count]))

@@ -194,9 +194,9 @@ def test_list_tells_the_particles_of_each_method(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().out
     lines = [line.split(maxsplit=1) for line in shown.splitlines() if line.startswith("    particles ")]
     told = dict(zip(ESTIMATORS, (text for _, text in lines), strict=True))
-    assert told["jsa"] == told["vimco"] == told["arm"] == "n = 2 where --particles is not given"
-    assert told["nvil"] == told["rebar"] == "n = 1 where --particles is not given"
-    assert told["arsm"] == told["enumeration"] == "it takes none"
+    assert told["jsa"] == told["vimco"] == told["arm"] == "n = 2 by default"
+    assert told["nvil"] == told["rebar"] == "n = 1 by default"
+    assert told["arsm"] == told["enumeration"] == "none"
 
 
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +229,5 @@ def test_what_needs_too_much_memory_is_one_sentence(
 ) -> None:
     out = tmp_path / "run"
     assert main(["train", "--data", str(table), "--model", "linear", setting, str(number), "--out", str(out)]) == 1
-    assert capsys.readouterr().err == (
-        "jsa: there is not enough memory for this: ask for fewer latents, particles, samples or rows\n"
-    )
+    assert capsys.readouterr().err == ("jsa: not enough memory: use fewer latents, particles, samples or rows\n")
     assert not out.exists()

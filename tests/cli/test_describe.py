@@ -6,11 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from matplotlib import image
 
 from jsa.cli import main
-from jsa.data import IndexedDataset, Splits, loading
 
 SIZES = ["--model", "linear", "--latents", "3", "--epochs", "1", "--threads", "1", "--learning-rate", "0.02"]
 SIZES += ["--validation-samples", "5", "--test-samples", "5"]
@@ -88,27 +85,11 @@ def test_columns_without_names_go_by_their_places(home: Path, capsys: pytest.Cap
     assert named == {"column 1", "column 2", "column 3", "column 4"}
 
 
-def test_pictures_show_what_is_added_and_taken_away(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = IndexedDataset(torch.from_numpy(baskets().astype(np.uint8)))
-    pictures = Splits("mnist-static", rows, rows, rows, 2, image_shape=(2, 2))
-    monkeypatch.setitem(loading.BUILDERS, "mnist-static", lambda data_dir, seed: pictures)
-    assert main(["train", "--data", "mnist-static", *SIZES, "--out", "run"]) == 0
-    lines = described(capsys, "--variables", "2", "--out", "effects.png")
-    assert lines[-1] == "2 latent variables in effects.png"
-    assert any(line.strip().startswith("pixel 1,1") for line in lines)
-    shades = image.imread("effects.png")[..., 0]
-    # The largest change reaches the end of the scale.
-    assert max(abs(shades.max() - 0.5), abs(shades.min() - 0.5)) == pytest.approx(0.5, abs=0.01)
-
-
 @pytest.mark.parametrize(
     ("flags", "code", "sentence"),
     [
-        (["--out", "effects.csv"], 2, "effects.csv must end in .npz for numbers or .png for a picture"),
+        (["--out", "effects.csv"], 2, "effects.csv must end in .npz for arrays"),
         (["--out", "none/effects.npz"], 2, "there is no folder none: make it, or choose another --out"),
-        (["--out", "effects.png"], 2, "the rows of baskets.csv are no pictures: write numbers to a .npz file"),
         (["--variables", "0"], 2, "variables is 1 or more, not 0"),
         (["--columns", "0"], 2, "columns is 1 or more, not 0"),
         (["--rows", "0"], 2, "rows is 1 or more, not 0"),

@@ -63,7 +63,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["train", "--data", "../tables/good.npy", "--device", "cudaa"], 2, "cudaa"),
         (["train", "--data", "../tables/good.npy", "--out", "../tables"], 2, "exists already"),
         (["train", "--config", "../tables/none.json"], 2, "there is no file"),
-        (["train", "--config", "../tables/words.csv"], 2, "not a readable JSON file"),
+        (["train", "--config", "../tables/words.csv"], 2, "not valid JSON"),
         (["train", "--checkpoint-seconds", "-1"], 2, "0 or more and finite, not -1"),
         (["train", "--checkpoint-seconds", "inf"], 2, "0 or more and finite, not inf"),
         (["train", "--non-finite", "perhaps"], 2, "--non-finite"),

@@ -139,7 +139,7 @@ def test_a_context_may_stand_before_the_gaps(tmp_path: Path, classes: int) -> No
         (
             ["--data", "new.csv", "--out", "../answers0/new.csv"],
             2,
-            "--out would overwrite new.csv, and what was missing",
+            "--out would overwrite new.csv: choose another file",
         ),
         (["--data", "new.csv", "--out", "new.txt"], 2, "new.txt must end in .csv for a table or .npz for arrays"),
     ],

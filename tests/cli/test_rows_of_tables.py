@@ -73,7 +73,7 @@ def test_codes_of_another_table_have_a_file_of_their_own(run: Path) -> None:
         (["--data", "d/wide.csv"], 1, "d/wide.csv must have as many columns as the data of the run: 12, not 13"),
         (["--data", "d/high.csv"], 1, "d/high.csv: row 1, column 1 (counted from 1) holds 2, but 2 classes go up to 1"),
         (["--data", "d/none.csv"], 1, "d/none.csv cannot be read"),
-        (["--data", "d/t.csv", "--split", "all"], 2, "--data takes the rows of d/t.csv: leave out --split"),
+        (["--data", "d/t.csv", "--split", "all"], 2, "--data takes all rows of d/t.csv: leave out --split"),
     ],
 )
 def test_what_cannot_be_encoded_is_said(
@@ -123,4 +123,4 @@ def test_annealing_comes_close_with_few_samples(run: Path, capsys: pytest.Captur
     assert found["nll"] == pytest.approx(exact["nll"], abs=0.3)
     assert (found["effective_sample_size"] <= 16).all()
     assert main(["evaluate", "run", "--exact", "--annealing-steps", "50"]) == 2
-    assert "--exact sums over all states and anneals nothing: leave out --annealing-steps" in capsys.readouterr().err
+    assert "--exact sums over all states, so nothing is annealed: leave out" in capsys.readouterr().err

@@ -53,7 +53,7 @@ def test_rows_of_another_table_are_evaluated_and_encoded_without_its_data(
     assert json.loads(Path("figures.json").read_text())["data"] == "same.csv"
     assert codes("--data", "same.csv")["mean"] == pytest.approx(means_of(train.rows.numpy()), abs=1e-6)
     assert main(["evaluate", "run", "--data", "same.csv", "--split", "valid"]) == 2
-    assert "--data takes the rows of same.csv: leave out --split" in capsys.readouterr().err
+    assert "--data takes all rows of same.csv: leave out --split" in capsys.readouterr().err
 
 
 def test_a_run_whose_data_was_described_less_is_opened_with_its_data(run: Path) -> None:

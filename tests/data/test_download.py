@@ -211,7 +211,7 @@ def test_only_the_web_is_fetched_from(tmp_path, address):
 
 
 def test_at_least_one_attempt_is_made(tmp_path):
-    with pytest.raises(UsageError, match="attempts is 0"):
+    with pytest.raises(UsageError, match="attempts is 1 or more, not 0"):
         fetch(tmp_path, attempts=0)
 
 

@@ -80,11 +80,11 @@ def test_shuffled_positions_are_uniform():
 
 
 def test_what_is_no_order_is_refused():
-    with pytest.raises(UsageError, match="there are 0 rows"):
+    with pytest.raises(UsageError, match="rows is 1 or more, not 0"):
         epoch_order(0, 1, 0, 0)
-    with pytest.raises(UsageError, match="batch_size is 0"):
+    with pytest.raises(UsageError, match="batch-size is 1 or more, not 0"):
         in_order(3, 0)
-    with pytest.raises(UsageError, match="batch_size is -1"):
+    with pytest.raises(UsageError, match="batch-size is 1 or more, not -1"):
         batches_in_epoch(3, -1)
     with pytest.raises(UsageError, match="there is no scan 'shufle': did you mean 'shuffle'"):
         epoch_order(3, 1, 0, 0, scan="shufle")

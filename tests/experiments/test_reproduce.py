@@ -134,7 +134,7 @@ def test_a_damaged_result_is_found_before_the_work(
     damaged.parent.mkdir(parents=True)
     damaged.write_text("{")
     assert main(flags(table, tmp_path)) == 2
-    assert "linear-jsa-seed0.json is not a readable JSON file" in capsys.readouterr().err
+    assert "linear-jsa-seed0.json is not valid JSON" in capsys.readouterr().err
 
 
 def test_a_run_that_another_process_has_is_said_to_be_in_use(

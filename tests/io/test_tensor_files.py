@@ -117,7 +117,7 @@ def test_an_exchanged_name_is_recognized(path: Path, name: str) -> None:
     header = header_of(content)
     header["other"] = header.pop(name)
     path.write_bytes(with_header(content, header))
-    with pytest.raises(CheckpointError, match="does not have the checksum"):
+    with pytest.raises(CheckpointError, match="does not match its checksum"):
         load_tensors(path)
 
 
@@ -128,7 +128,7 @@ def test_changed_notes_are_recognized(path: Path) -> None:
     entry["notes"] = json.dumps({"epoch": 5})
     header["__metadata__"] = {ENTRY: json.dumps(entry)}
     path.write_bytes(with_header(content, header))
-    with pytest.raises(CheckpointError, match="does not have the checksum"):
+    with pytest.raises(CheckpointError, match="does not match its checksum"):
         load_tensors(path)
 
 

@@ -100,4 +100,4 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(
     run_folder(here / "run")
     monkeypatch.setattr("os.access", lambda path, mode: False)
     assert main(["report", "run"]) == 2
-    assert "nothing can be written into the folder .: choose another --out" in capsys.readouterr().err
+    assert "the folder . is not writable: choose another --out" in capsys.readouterr().err

@@ -185,5 +185,5 @@ def test_damaged_files_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"linear-jsa-seed0.png is no PNG picture"):
         results_page(tmp_path)
     path.write_text('{"format": 1')
-    with pytest.raises(UsageError, match="is not a readable JSON file"):
+    with pytest.raises(UsageError, match="is not valid JSON"):
         results_page(tmp_path)

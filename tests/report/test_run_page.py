@@ -195,7 +195,7 @@ def test_runs_that_differ_in_more_than_the_seed_have_none(tmp_path: Path) -> Non
     ("name", "content", "sentence"),
     [
         ("data.json", "{}", "data.json"),
-        ("config.json", "{", "config.json is not a readable JSON file"),
+        ("config.json", "{", "config.json is not valid JSON"),
         ("config.json", '{"epochz": 3}', "there is no field 'epochz'"),
         ("config.json", '{"model": "other"}', "there is no model 'other'"),
         ("metrics.jsonl", "[1]\n", "line 1 is not an object of numbers"),

@@ -1,4 +1,4 @@
-"""The command line. Each command is a module that is imported when it is called, so that help comes at once."""
+"""The command line. A command is a module that is imported when it is called, so that help is immediate."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from io import TextIOWrapper
 from jsa.errors import guarded, unknown_name
 
 COMMANDS = {
-    "train": "train a model, test it, and leave everything in a run folder",
-    "evaluate": "the likelihood of a trained model, with its errors",
-    "sample": "draw from a trained model",
-    "encode": "the latent codes of a dataset",
+    "train": "train and test a model, and keep all results in a run folder",
+    "evaluate": "estimate the likelihood of a trained model, with error bars",
+    "sample": "draw samples from a trained model",
+    "encode": "compute the latent codes of a dataset",
     "impute": "fill in the missing values of a table",
-    "describe": "what the latent variables of a trained model stand for",
-    "reproduce": "the tables and figures of the paper, trained and measured here",
-    "variance": "how noisy the gradients of methods are at a trained model",
-    "report": "results or runs as one HTML page",
-    "data": "fetch the published data that is not embedded",
-    "list": "the datasets, models and estimators",
+    "describe": "show what the latent variables of a trained model stand for",
+    "reproduce": "reproduce the tables and figures of the paper",
+    "variance": "compare the gradient variance of methods at a trained model",
+    "report": "show results or runs on one HTML page",
+    "data": "download the published data that is not embedded",
+    "list": "list the datasets, models and estimators",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code: 0, 1 for a failure, 2 for a wrong use."""
+    """Run a command and return its exit code: 0, 1 for a failure, 2 for incorrect usage."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, TextIOWrapper):
-        # Words and names of somebody's table may be more than the terminal can show.
+        # A table may contain characters that the terminal cannot show.
         sys.stdout.reconfigure(errors="backslashreplace")
     return guarded(lambda: _run(given))
 
@@ -55,5 +55,5 @@ def _help() -> str:
         "usage: jsa COMMAND [OPTIONS]\n\n"
         "Maximum-likelihood learning of models with discrete latent variables by joint stochastic approximation.\n\n"
         f"{commands}\n\n"
-        "jsa COMMAND --help tells the options of a command; jsa --version the version."
+        "Run jsa COMMAND --help for the options of a command, jsa --version for the version."
     )

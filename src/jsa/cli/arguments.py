@@ -1,4 +1,4 @@
-"""Arguments from dataclasses."""
+"""Command-line arguments from dataclasses."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RunArguments:
-    """What every command about a trained model takes."""
+    """The arguments of every command about a trained model."""
 
     run: Annotated[Path, tyro.conf.arg(metavar="RUN"), tyro.conf.Positional]
     """The run folder."""
     seed: int = 0
-    """Seed of the draws."""
+    """Random seed."""
     checkpoint: Literal["best", "last"] = "best"
-    """Which weights."""
+    """The weights to use: those of the best or of the last epoch."""
     data_dir: Path | None = None
-    """Where the data is, if not where the run had it."""
+    """The folder of the data, if it has moved since the run."""
     threads: int | None = None
-    """CPU threads; torch's own choice where not given."""
+    """CPU threads; torch's default if not given."""
 
     def __post_init__(self) -> None:
         check_at_least(1, threads=self.threads)
 
     def open(self) -> OpenedRun:
-        """The run, with torch set up as the arguments say; torch is imported only now."""
+        """Set up torch as the arguments say and open the run. Torch is imported only now."""
         import torch
 
         from jsa.runs.build import open_run
@@ -48,15 +48,15 @@ class RunArguments:
 
 
 def refuse_split_of_other_data(data: Path | None, split: str) -> None:
-    """Refuses a split beside a table of its own, which has none."""
+    """Refuse --split beside --data: another table has no splits."""
     if data is not None and split != "test":
-        raise UsageError(f"--data takes the rows of {data}: leave out --split")
+        raise UsageError(f"--data takes all rows of {data}: leave out --split")
 
 
 def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | None = None) -> T:
-    """The arguments of a command; every field of the dataclass is a flag, its docstring the help.
+    """Parse the arguments of a command. Each field of the dataclass is a flag, and its docstring is the help.
 
-    A wrong argument ends the program with exit code 2 and a sentence on the standard error stream.
+    An invalid argument ends the program with exit code 2 and a message on standard error.
     """
     # The flags of groups carry no prefix: --learning-rate, not --optimization.learning-rate.
     parsed: T = tyro.cli(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from jsa.errors import DataError, UsageError
+from jsa.errors import DataError, UsageError, check_at_least
 
 PICTURE_PIXELS = 28 * 28
 
@@ -197,8 +197,7 @@ def fetch(
     """
     if not base_url.startswith(("http://", "https://")):
         raise UsageError(f"'{base_url}' is not an address to fetch from: it must begin with http:// or https://")
-    if attempts < 1:
-        raise UsageError(f"attempts is {attempts}: at least one is needed")
+    check_at_least(1, attempts=attempts)
     paths = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from jsa.data.streams import stream_digest
-from jsa.errors import UsageError, unknown_name
+from jsa.errors import check_at_least, unknown_name
 
 Scan = Literal["shuffle", "random"]
 
@@ -37,7 +37,7 @@ def epoch_order(
         >>> [len(index) for index in epoch_order(rows=10, batch_size=4, seed=1, epoch=0)]
         [4, 4, 2]
     """
-    _check(rows, batch_size)
+    check_at_least(1, rows=rows, batch_size=batch_size)
     if scan not in get_args(Scan):
         raise unknown_name("scan", scan, get_args(Scan))
     generator = torch.Generator()
@@ -55,7 +55,7 @@ def in_order(rows: int, batch_size: int) -> Iterator[Int64[Tensor, " batch"]]:
     >>> [index.tolist() for index in in_order(rows=3, batch_size=2)]
     [[0, 1], [2]]
     """
-    _check(rows, batch_size)
+    check_at_least(1, rows=rows, batch_size=batch_size)
     return iter(torch.split(torch.arange(rows), batch_size))
 
 
@@ -65,12 +65,5 @@ def batches_in_epoch(rows: int, batch_size: int) -> int:
     >>> batches_in_epoch(rows=10, batch_size=4)
     3
     """
-    _check(rows, batch_size)
+    check_at_least(1, rows=rows, batch_size=batch_size)
     return -(-rows // batch_size)
-
-
-def _check(rows: int, batch_size: int) -> None:
-    if rows < 1:
-        raise UsageError(f"there are {rows} rows: an epoch needs at least one")
-    if batch_size < 1:
-        raise UsageError(f"batch_size is {batch_size}: a batch needs at least one row")

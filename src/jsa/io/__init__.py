@@ -1,1 +1,1 @@
-"""Files that are whole or not there: text, tensors, JSON, locks."""
+"""Files that are written whole or not at all: text, tensors, JSON; and the lock of a folder."""

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from jsa.io.fault_injection import crash_point
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path``, which takes its place when the block ends without an error.
+    """Yield a temporary path beside ``path`` and rename it to ``path`` when the block ends without an error.
 
-    The content is flushed to the disk before the rename and the rename after it, so that a crash leaves the old file or
-    the new one, and after the block it is the new one.
+    The content is flushed to disk before the rename, and the rename before the block ends: a crash leaves the old file
+    or the new one, and after the block it is the new one.
     """
     crash_point(f"{path.name}-begin")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
@@ -30,7 +30,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         crash_point(f"{path.name}-half", halve=temporary)
         crash_point(f"{path.name}-written")
-        # mkstemp makes a private file; what a user saves follows the user's umask like any other.
+        # mkstemp makes a private file, but saved files follow the user's umask like any other.
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
@@ -49,7 +49,7 @@ _lasting = ContextVar("lasting", default=True)
 
 @contextmanager
 def short_lived() -> Iterator[None]:
-    """Within it nobody waits until files are on the disk: for a folder that is gone after the block."""
+    """Skip fsync inside this block, for a folder that is deleted after it."""
     before = _lasting.set(False)
     try:
         yield
@@ -58,7 +58,7 @@ def short_lived() -> Iterator[None]:
 
 
 def flush(path: Path) -> None:
-    """Waits until a file, or the names in a folder, are on the disk."""
+    """Wait until a file, or the list of names in a folder, is on disk."""
     if not _lasting.get():
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -69,25 +69,25 @@ def flush(path: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Removes the temporary files that a killed process left in a folder and in those inside it."""
+    """Remove the temporary files that a killed process left in a folder and its subfolders."""
     for leftover in folder.rglob(".*.part"):
         leftover.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file whole or not at all."""
+    """Write a text file whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Writes arrays, or what can be made one, to a .npz file, or as columns to a .csv file, whole or not at all.
+    """Write arrays to a .npz file, or as columns to a .csv file, whole or not at all.
 
-    As columns, all must have a value for each line, and those of two dimensions become several, numbered from 1.
+    In a .csv file all arrays have the same number of rows; an array of two dimensions becomes columns numbered from 1.
     """
     import numpy as np
 
-    # Words stay in a list: as an array, each takes the memory of the longest.
+    # Words stay in a list: in an array, each would take the memory of the longest.
     made: dict[str, Any] = {
         name: values if isinstance(values, list) else np.asarray(values) for name, values in arrays.items()
     }
@@ -112,24 +112,22 @@ def _columns(name: str, values: Any) -> list[tuple[str, list[Any]]]:
 
 
 def make_folder(path: Path, option: str) -> None:
-    """Makes a folder where there is none, and refuses one that files cannot be written into."""
+    """Make a folder if there is none, and refuse one that is not writable."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        raise UsageError(
-            f"nothing can be written into the folder {path} ({error.strerror}): choose another {option}"
-        ) from error
+        raise UsageError(f"the folder {path} is not writable ({error.strerror}): choose another {option}") from error
 
 
 def check_destination(path: Path, option: str, **formats: str) -> None:
-    """Refuses a path where no file can be written, before any work is done.
+    """Refuse an output path that cannot be written, before any work is done.
 
     Args:
-        path: Where a file is to be written.
+        path: The output file.
         option: The option that named it.
-        formats: What the file may be, by the endings of its name; anything where nothing is given.
+        formats: The kinds of file by suffix; any suffix is accepted if there are none.
     """
     if formats and path.suffix.removeprefix(".") not in formats:
         known = " or ".join(f".{ending} for {what}" for ending, what in formats.items())
@@ -139,4 +137,4 @@ def check_destination(path: Path, option: str, **formats: str) -> None:
     if path.is_dir():
         raise UsageError(f"{path} is a folder: choose a file for {option}")
     if not os.access(path.parent, os.W_OK):
-        raise UsageError(f"nothing can be written into the folder {path.parent}: choose another {option}")
+        raise UsageError(f"the folder {path.parent} is not writable: choose another {option}")

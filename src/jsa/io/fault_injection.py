@@ -1,7 +1,7 @@
-"""Places at which a test kills the process, as a power cut or an out-of-memory killer would.
+"""Crash points: places where a test kills the process, as a power cut or the out-of-memory killer would.
 
-They do nothing unless the environment variable ``JSA_CRASH_AT`` was set to ``name:count`` when jsa was imported: the
-process then ends with SIGKILL when it passes the place of that name for the count-th time.
+They do nothing unless the environment variable ``JSA_CRASH_AT`` was ``name:count`` when jsa was imported. Then the
+process gets SIGKILL when it passes the crash point of that name for the count-th time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ VARIABLE = "JSA_CRASH_AT"
 
 
 class _Target:
-    """The place to die at, and how often it is still to be passed."""
+    """The crash point to die at, and how many passes are left."""
 
     def __init__(self, text: str) -> None:
         self.name, _, count = text.rpartition(":")
@@ -25,11 +25,11 @@ _target = _Target(os.environ.get(VARIABLE, ""))
 
 
 def crash_point(name: str, halve: Path | None = None) -> None:
-    """Ends the process here if a test asked for that.
+    """Kill the process here if a test asked for it.
 
     Args:
-        name: The name of the place.
-        halve: A file that is cut to half its size first: what a kill in the middle of writing it leaves.
+        name: The name of the crash point.
+        halve: A file to cut to half its size first, as a kill in the middle of writing it would.
     """
     if name != _target.name:
         return
@@ -41,6 +41,6 @@ def crash_point(name: str, halve: Path | None = None) -> None:
 
 
 def crash_at(text: str) -> None:
-    """Chooses the place anew, ``name:count`` or nothing, in a process that was forked after the import."""
+    """Set the crash point, ``name:count`` or empty, in a process that was forked after the import."""
     global _target
     _target = _Target(text)

@@ -1,4 +1,4 @@
-"""Dataclasses to JSON and back, with every type checked and every mistake named."""
+"""Dataclasses to JSON and back, with every type checked and every error naming its field."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from jsa.errors import UsageError, unknown_name
+from jsa.io.atomic_files import write_text
 
 T = TypeVar("T")
 
 LARGEST_FILE = 1 << 20
-"""Bytes of the largest JSON file that is read: a configuration has some thousand."""
+"""The largest JSON file that is read, in bytes. A configuration has a few thousand."""
 
 
 def to_record(value: object) -> Any:
-    """What JSON can hold of a configuration."""
+    """Convert a value to what JSON can hold: dataclasses to objects, tuples to lists, paths to text."""
     if dataclasses.is_dataclass(value):
         return {field.name: to_record(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -32,14 +33,19 @@ def to_record(value: object) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+def write_json(path: Path, value: object) -> None:
+    """Write a value as indented JSON, whole or not at all."""
+    write_text(path, json.dumps(to_record(value), indent=2, allow_nan=False) + "\n")
+
+
 def from_record(kind: type[T], record: object, where: str = "", *, complete: bool = False) -> T:
-    """The dataclass that a record describes.
+    """Build a dataclass from a JSON object.
 
     Args:
         kind: The dataclass.
-        record: What was read from JSON.
-        where: The names of the fields that led here, for an error.
-        complete: Whether a field that is left out is an error; otherwise it has its default.
+        record: The parsed JSON.
+        where: The path of field names to this record, for errors.
+        complete: Whether a missing field is an error; otherwise it gets its default.
 
     Example:
         >>> @dataclasses.dataclass
@@ -72,13 +78,12 @@ def from_record(kind: type[T], record: object, where: str = "", *, complete: boo
 
 
 def read_record(kind: type[T], path: Path, *, complete: bool = False) -> T:
-    """The dataclass that a JSON file describes; every error names the file and the field.
+    """Read a dataclass from a JSON file; every error names the file and the field.
 
     Args:
         kind: The dataclass.
         path: The file.
-        complete: Whether a field that is left out is an error, as in what the program itself has written; otherwise
-            it has its default.
+        complete: Whether a missing field is an error, as in files that jsa wrote; otherwise it gets its default.
     """
     record = read_json(path)
     try:
@@ -88,7 +93,7 @@ def read_record(kind: type[T], path: Path, *, complete: bool = False) -> T:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, which may be anybody's."""
+    """Parse a JSON file from an untrusted source."""
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
@@ -97,17 +102,19 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(content) > LARGEST_FILE:
-        raise UsageError(f"{path} has more than {LARGEST_FILE} bytes, so it is no configuration: give another file")
+        raise UsageError(
+            f"{path} is larger than {LARGEST_FILE} bytes, so it is not a configuration: choose another file"
+        )
     try:
         return json.loads(content.decode("utf-8"), object_pairs_hook=_without_repetition)
     except RecursionError:
-        raise UsageError(f"{path} is nested too deeply to be a configuration: give another file") from None
+        raise UsageError(f"{path} is nested too deeply to be a configuration: choose another file") from None
     except ValueError as error:
-        raise UsageError(f"{path} is not a readable JSON file ({error}): mend it or give another") from error
+        raise UsageError(f"{path} is not valid JSON ({error}): fix it or choose another file") from error
 
 
 def read_number_lines(path: Path) -> Iterator[dict[str, float]]:
-    """The lines of a file, each a JSON object of numbers; a last one that was torn by a crash is left out."""
+    """Yield the lines of a file, each a JSON object of numbers, except a last one that a crash left incomplete."""
     try:
         with path.open("rb") as file:
             number = 0
@@ -124,25 +131,25 @@ def _numbers(line: bytes, where: str) -> dict[str, float]:
     try:
         record = json.loads(line.decode("utf-8"), object_pairs_hook=_without_repetition)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} is not readable JSON ({error}): mend or remove it") from error
+        raise UsageError(f"{where} is not valid JSON ({error}): fix or remove it") from error
     if not isinstance(record, dict) or not all(type(value) in (int, float) for value in record.values()):
-        raise UsageError(f"{where} is not an object of numbers: mend or remove it")
+        raise UsageError(f"{where} is not an object of numbers: fix or remove it")
     return record
 
 
 def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object of JSON; of two fields of one name, it would not be clear which one counts."""
+    """Build a JSON object; a repeated field is an error, because it is ambiguous."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the field '{_shortened(twice)}' stands there twice")
+        raise ValueError(f"the field '{_shortened(twice)}' appears twice")
     return found
 
 
 @functools.cache
 def _hints(kind: type[object]) -> dict[str, Any]:
-    """The types of the fields. A curve has a thousand records of one kind, and finding them out takes long."""
+    """Return the types of the fields, cached: a curve has thousands of records, and resolving hints is slow."""
     return typing.get_type_hints(kind)
 
 
@@ -177,9 +184,9 @@ def _value(hint: Any, value: object, where: str, complete: bool) -> Any:
 
 
 def _plain(text: str, where: str) -> str:
-    """Text that can be printed and can name a file: JSON can also write a zero byte and halves of characters."""
+    """Return text that is printable and a valid file name; JSON allows zero bytes and lone surrogates."""
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise UsageError(f"{where} holds what is no character: {reprlib.repr(text)}")
+        raise UsageError(f"{where} contains an invalid character: {reprlib.repr(text)}")
     return text
 
 
@@ -200,5 +207,5 @@ def _sixty_four_bits(number: int, where: str) -> int:
 
 
 def _shortened(name: str) -> str:
-    """A name as an error can show it; somebody else's file may have any."""
+    """Shorten a name from an untrusted file for an error."""
     return reprlib.repr(name)[1:-1]

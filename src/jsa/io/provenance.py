@@ -1,4 +1,4 @@
-"""With what a run was made: the versions of the program and of what it stands on."""
+"""Provenance of a run: the versions of jsa and of the libraries that it uses."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import jsa
 
 @dataclass(frozen=True)
 class Provenance:
-    """The versions behind a run.
+    """The versions that made a run.
 
     Attributes:
-        commit: The commit of the program where it runs from a work tree, with ``-changed`` where files differ from it.
+        commit: The commit of the source tree that jsa runs from, with ``-changed`` if files differ from it.
     """
 
     jsa: str
@@ -27,8 +27,8 @@ class Provenance:
 
 
 def provenance() -> Provenance:
-    """The versions of this process."""
-    # Imported here, so that what was written down can be read without torch.
+    """Return the versions of this process."""
+    # Imported here, so that a record can be read without torch.
     import numpy
     import torch
 
@@ -43,10 +43,10 @@ def provenance() -> Provenance:
 
 
 def commit() -> str | None:
-    """The commit of the work tree that the package is in; none for an installed package or without git."""
+    """Return the commit of the source tree; None for an installed package or without git."""
     package = Path(jsa.__file__).resolve().parent
     head = _git(package, "rev-parse", "HEAD")
-    # A package in some environment inside another project's work tree is not part of that project.
+    # A package in an environment inside another project's source tree is not part of that project.
     if head is None or not _git(package, "ls-files", "__init__.py"):
         return None
     return f"{head}-changed" if _git(package, "status", "--porcelain", "--untracked-files=no", ".") else head

@@ -1,4 +1,4 @@
-"""Tensors to and from safetensors files, which cannot run code when they are opened.
+"""Tensors in safetensors files, which cannot run code when they are opened.
 
 Each file carries a SHA-256 of all its content, which is verified whenever the file is read.
 """
@@ -19,21 +19,21 @@ from jsa.errors import CheckpointError, shortened
 from jsa.io.atomic_files import flush, replacing
 
 ENTRY = "jsa"
-"""The name of the one entry beside the tensors: the format keeps no order among several."""
+"""The one metadata entry beside the tensors, because the format keeps no order among several."""
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, object]) -> None:
-    """Writes tensors with notes beside them, whole or not at all; equal content gives equal bytes.
+    """Write tensors and notes to a file, whole or not at all; equal content gives equal bytes.
 
     Args:
-        path: Where to write.
+        path: The file.
         tensors: The tensors by name, on any device.
-        notes: What to remember beside them, as far as JSON can hold it.
+        notes: Further values that JSON can hold.
     """
     plain = _apart({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     written = json.dumps(notes, sort_keys=True)
     checksum = content_checksum(plain, written)
-    # By the text rather than the value, the notes that are verified are the notes that are read.
+    # The checksum is of the text of the notes, so that what is verified is what is read.
     entry = json.dumps({"checksum": checksum, "notes": written}, sort_keys=True)
     with replacing(path) as temporary:
         try:
@@ -41,12 +41,12 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
             flush(temporary)
         except (OSError, SafetensorError) as error:
             raise CheckpointError(
-                f"{path} could not be written ({error}): make room for it, an earlier file of that name is kept"
+                f"{path} could not be written ({error}): free some space; an earlier file of that name is kept"
             ) from error
 
 
 def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors with memory of their own, for parameters that two networks share stand in a file twice."""
+    """Clone tensors that share memory: parameters that two networks share are written twice."""
     found: dict[str, Tensor] = {}
     taken: set[int] = set()
     for name, tensor in tensors.items():
@@ -57,11 +57,11 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """The tensors and the notes of a file that ``save_tensors`` wrote, verified by its checksum."""
+    """Read the tensors and notes of a file of ``save_tensors`` and verify its checksum."""
     if not path.is_file():
-        raise CheckpointError(f"there is no file {path}: check its name, or make it again")
+        raise CheckpointError(f"there is no file {path}: check the name, or make the file again")
     try:
-        # The parser maps the file and compares its header with its size: nothing is allocated by what a header says.
+        # The parser maps the file and compares the header with the file size before anything is allocated.
         with safe_open(path, framework="pt") as file:
             entry = json.loads((file.metadata() or {}).get(ENTRY, "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -72,20 +72,19 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
         notes = entry.get("notes")
         if not isinstance(notes, str) or content_checksum(tensors, notes) != entry["checksum"]:
             raise CheckpointError(
-                f"{path} is damaged, for its content does not have the checksum that it was written with: "
-                "use another copy, or make it again"
+                f"{path} is damaged: its content does not match its checksum. Use another copy, or make it again"
             )
         return tensors, dict(json.loads(notes))
     except CheckpointError:
         raise
-    except Exception as error:  # parser, file system and JSON raise many types, without a common base
+    except Exception as error:  # parser, file system and JSON raise many types without a common base
         raise CheckpointError(f"{path} is damaged ({shortened(error)}): use another copy, or make it again") from error
 
 
 def content_checksum(tensors: Mapping[str, Tensor], notes: str) -> str:
-    """The SHA-256, in hexadecimal, of names, types, shapes and bytes of tensors and of the text of the notes.
+    """Return the hexadecimal SHA-256 of the names, types, shapes and bytes of tensors and of the text of the notes.
 
-    Whatever has a length is preceded by it, so that no two contents are one sequence of bytes.
+    Each part is preceded by its length, so that different contents are different sequences of bytes.
 
     >>> ones = torch.ones(2)
     >>> content_checksum({"a": ones}, "{}") == content_checksum({"b": ones}, "{}")
@@ -100,6 +99,6 @@ def content_checksum(tensors: Mapping[str, Tensor], notes: str) -> str:
         digest.update(f"{len(title)}\n{title}".encode())
         if not tensor.numel():
             continue
-        # A view of the tensor's own bytes: nothing is copied.
+        # A view of the tensor's own bytes, without a copy.
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from jsa.errors import UsageError, unknown_name
+from jsa.errors import UsageError, check_range, unknown_name
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,7 @@ class Style:
     """Value of every bias at the start; None for torch's own."""
 
     def __post_init__(self) -> None:
-        for name in ("negative_slope", "initial_bias"):
-            if not math.isfinite(getattr(self, name) or 0.0):
-                raise UsageError(f"{name.replace('_', '-')} is a finite number, not {getattr(self, name)}")
+        check_range(negative_slope=self.negative_slope, initial_bias=self.initial_bias)
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""One module a command, each with its arguments and a ``run`` function."""
+"""One module per command, each with its arguments and a ``run`` function."""

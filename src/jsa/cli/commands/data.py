@@ -14,18 +14,18 @@ from jsa.cli.arguments import parse
 
 @dataclass(frozen=True)
 class DataArguments:
-    """Fetch the published static binarization of MNIST, for --data mnist-salakhutdinov."""
+    """Download the published static binarization of MNIST, for --data mnist-salakhutdinov."""
 
     action: tyro.conf.Positional[Literal["fetch"]]
     """What to do."""
     folder: Path | None = None
-    """Where to put the three files; the folder of JSA_DATA_DIR, else the user's data folder, where not given."""
+    """The destination folder. If not given: JSA_DATA_DIR, or else ~/.local/share/jsa."""
     home: str | None = None
-    """Another address to fetch from than the public one."""
+    """The address of a mirror to download from."""
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Fetches the files."""
+    """Run ``jsa data``."""
     parsed = parse(DataArguments, "data", arguments)
 
     from jsa.data import fetch

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EncodeArguments(RunArguments):
-    """The latent codes of a dataset: the mean of q(h | x) and a draw from it, row by row, with the rows' numbers."""
+    """Compute the latent codes of a dataset: for each row the mean of q(h | x), a draw from it, and the row number."""
 
     out: Path | None = None
-    """A .npz file of arrays, or a .csv table; codes-SPLIT.npz or codes-FILE.npz in the run folder where not given."""
+    """The output file, .npz or .csv. If not given: codes-SPLIT.npz or codes-FILE.npz in the run folder."""
     split: Literal["train", "valid", "test", "all"] = "test"
-    """Which rows of the run's data; all of one table come in its order."""
+    """The rows of the run's data to encode."""
     data: Path | None = None
-    """Encode all rows of this table instead; it has the columns of the run's data."""
+    """Encode all rows of this table instead. Its columns must be those of the run's data."""
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Encodes as the arguments say."""
+    """Run ``jsa encode``."""
     parsed = parse(EncodeArguments, "encode", arguments)
     refuse_split_of_other_data(parsed.data, parsed.split)
     out = parsed.out or parsed.run / f"codes-{parsed.split if parsed.data is None else parsed.data.name}.npz"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,49 +9,49 @@ from typing import Literal
 
 from jsa.cli.arguments import RunArguments, parse, refuse_split_of_other_data
 from jsa.errors import UsageError, check_at_least
-from jsa.io.atomic_files import check_destination, write_arrays, write_text
+from jsa.io.atomic_files import check_destination, write_arrays
+from jsa.io.json_records import write_json
 
 
 @dataclass(frozen=True)
 class EvaluateArguments(RunArguments):
-    """The negative log-likelihood of a trained model, with its errors."""
+    """Estimate the negative log-likelihood (NLL) of a trained model, with error bars."""
 
     split: Literal["train", "valid", "test"] = "test"
-    """Which rows of the run's data."""
+    """The rows of the run's data to evaluate."""
     data: Path | None = None
-    """Evaluate the rows of this table instead; it has the columns of the run's data."""
+    """Evaluate all rows of this table instead. Its columns must be those of the run's data."""
     samples: int | None = None
-    """Importance samples a row; 1,000, or 16 if they are annealed, where not given."""
+    """Importance samples per row. If not given: 1,000, or 16 with --annealing-steps."""
     annealing_steps: int | None = None
-    """Anneal each sample from q to the posterior in so many steps, one evaluation each: closer to the NLL where q is
-    far from the posterior. Take some rows (--rows) and many times as many steps as there are latent variables."""
+    """Anneal each sample from q to the posterior in this many steps, for a tighter estimate if q is a poor fit. Each
+    step is one evaluation: limit the rows with --rows, and use many times as many steps as latent variables."""
     exact: bool = False
-    """Sum over all latent states instead; for small latent spaces."""
+    """Sum over all latent states instead of sampling, for small latent spaces."""
     bounds: tuple[int, ...] = ()
-    """Also the multi-sample lower bounds with these numbers of particles; 1 is the ELBO."""
+    """Also compute the multi-sample lower bounds with these numbers of particles; 1 is the ELBO."""
     rows: int | None = None
-    """Only the first rows; all where not given."""
+    """Use only this many rows, the first ones; all if not given."""
     out: Path | None = None
-    """Also write the number of each row in the table, its NLL and its effective sample size: to a .npz file of arrays,
-    or to a .csv table."""
+    """Write the number, NLL and effective sample size of each row to this .npz or .csv file."""
     json: Path | None = None
-    """Also write these figures to this file; null where one does not exist, such as the error of one row."""
+    """Write the results to this JSON file; a value that does not exist, such as the error of one row, is null."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(1, samples=self.samples, rows=self.rows, annealing_steps=self.annealing_steps)
         if self.exact and self.annealing_steps is not None:
-            raise UsageError("--exact sums over all states and anneals nothing: leave out --annealing-steps")
+            raise UsageError("--exact sums over all states, so nothing is annealed: leave out --annealing-steps")
         refuse_split_of_other_data(self.data, self.split)
 
     @property
     def samples_a_row(self) -> int:
-        """The samples of a row that were asked for, or usual ones."""
+        """The number of samples per row, given or default."""
         return self.samples or (1000 if self.annealing_steps is None else 16)
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Evaluates as the arguments say."""
+    """Run ``jsa evaluate``."""
     parsed = parse(EvaluateArguments, "evaluate", arguments)
 
     if parsed.json is not None:
@@ -89,8 +88,8 @@ def run(arguments: Sequence[str]) -> None:
     if result.warning is not None:
         lines.append(f"note: {result.warning}")
     record = {kind: part, "checkpoint": parsed.checkpoint, **figures_record(result)}
-    # Files come before what is printed: a reader who closes the pipe early does not lose them. What cannot be written
-    # is printed for all that.
+    # Files are written before anything is printed, so that a reader who closes the pipe early does not lose them. The
+    # results are printed even if they cannot be written.
     try:
         if parsed.out is not None:
             numbers = range(len(dataset)) if parsed.data is not None else opened.splits.row_numbers(parsed.split)
@@ -111,4 +110,4 @@ def run(arguments: Sequence[str]) -> None:
 
 def _write(path: Path | None, record: Mapping[str, object]) -> None:
     if path is not None:
-        write_text(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
+        write_json(path, record)

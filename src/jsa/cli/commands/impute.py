@@ -17,18 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ImputeArguments(RunArguments):
-    """Fill in the missing values of a table by what a trained model says of them, given the values that are there."""
+    """Fill in the missing values of a table by a trained model, given the other values of each row."""
 
     data: Path
-    """The table, such as the one that was learned from; it has the columns of the run's data."""
+    """The table. Its columns must be those of the run's data."""
     out: Path | None = None
-    """A .csv table, or a .npz file with the table (x), where its values were missing (missing) and, without --draw, the
-    probabilities (mean) of the observed columns. Where not given: imputed-FILE.csv in the run folder, with the seed if
-    values are drawn."""
+    """The output file: a .csv table, or a .npz file with arrays x (the table), missing (where values were filled in)
+    and, without --draw, mean (probabilities). If not given: imputed-FILE.csv in the run folder."""
     draw: bool = False
-    """Draw the values instead of taking the most probable ones, so that the table varies as complete ones do."""
+    """Draw the values, as in multiple imputation, instead of taking the most probable ones."""
     samples: int = 1000
-    """Importance samples a row; where there are not more latent states than that, all are summed over."""
+    """Importance samples per row. If there are no more latent states than that, the sum over all is exact."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -36,19 +35,17 @@ class ImputeArguments(RunArguments):
         if self.out is not None:
             check_destination(self.out, "--out", csv="a table", npz="arrays")
             if self.out.resolve() == self.data.resolve():
-                raise UsageError(
-                    f"--out would overwrite {self.data}, and what was missing with it: choose another file"
-                )
+                raise UsageError(f"--out would overwrite {self.data}: choose another file")
 
     @property
     def destination(self) -> Path:
-        """Where the table goes."""
+        """The output file, given or default."""
         seed = f"-seed{self.seed}" if self.draw else ""
         return self.out or self.run / f"imputed-{self.data.stem}{seed}.csv"
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Fills in as the arguments say."""
+    """Run ``jsa impute``."""
     parsed = parse(ImputeArguments, "impute", arguments)
     out = parsed.destination
 
@@ -81,7 +78,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _trust(sizes: Tensor, samples: int) -> str:
-    """How far to trust estimates by samples; all states summed over leave no doubt."""
+    """Tell how reliable the estimates are: exact, or the effective sample sizes."""
     if not bool(sizes.isfinite().all()):
         return " (exact)"
     return f"; effective sample size {float(sizes.mean()):.1f} of {samples}, at least {float(sizes.min()):.1f}"

@@ -13,14 +13,14 @@ from jsa.cli.arguments import parse
 
 @dataclass(frozen=True)
 class ListArguments:
-    """Tell what there is to choose from."""
+    """List the datasets, models and estimators."""
 
     what: tyro.conf.Positional[Literal["all", "data", "models", "estimators"]] = "all"
-    """Which list."""
+    """The list to show."""
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Prints the lists."""
+    """Run ``jsa list``."""
     parsed = parse(ListArguments, "list", arguments)
     if parsed.what in ("data", "all"):
         _print_names("data", _data())
@@ -62,7 +62,7 @@ def _print_estimators() -> None:
             ("optimizes", about.optimizes),
             ("unbiased", about.unbiased),
             ("latents", about.latents),
-            ("particles", f"n = {particles} where --particles is not given" if particles else "it takes none"),
+            ("particles", f"n = {particles} by default" if particles else "none"),
             ("decoder evaluations", about.decoder_evaluations),
             ("reference", about.reference),
         ):

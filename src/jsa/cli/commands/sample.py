@@ -13,14 +13,14 @@ from jsa.io.atomic_files import check_destination, write_arrays
 
 @dataclass(frozen=True)
 class SampleArguments(RunArguments):
-    """Draw from a trained model: h from its prior, then x from p(x | h)."""
+    """Draw samples from a trained model: h from the prior, then x from p(x | h)."""
 
     out: Path | None = None
-    """A .png picture of the means of p(x | h); a .csv table of draws x, with the columns of the data; or a .npz file
-    with latent states h, the means, draws x and, for conditional models, the context, classes as their numbers. Where
-    not given, samples-SEED in the run folder: a .png file if rows are pictures, else a .csv file."""
+    """The output file: a .png picture of the means of p(x | h), a .csv table of draws of x, or a .npz file of both with
+    the latent states h and, for conditional models, the context. If not given: samples-SEED.png in the run folder, or
+    samples-SEED.csv when rows are not images."""
     count: int = 100
-    """How many samples. A conditional model draws one for each of the first validation rows."""
+    """The number of samples. A conditional model draws one for each of the first validation rows."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -28,7 +28,7 @@ class SampleArguments(RunArguments):
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Draws as the arguments say."""
+    """Run ``jsa sample``."""
     parsed = parse(SampleArguments, "sample", arguments)
     if parsed.out is not None:
         check_destination(parsed.out, "--out", png="a picture", csv="a table", npz="arrays")

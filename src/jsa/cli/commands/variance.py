@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.errors import UsageError, check_at_least
-from jsa.io.atomic_files import check_destination, write_text
+from jsa.io.atomic_files import check_destination
+from jsa.io.json_records import write_json
 from jsa.runs.config import MethodConfig
 
 if TYPE_CHECKING:
@@ -24,37 +24,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class VarianceArguments(RunArguments):
-    """How noisy the gradients of methods are at a trained model, on one fixed minibatch of its training rows.
+    """Compare the gradient variance of methods at a trained model, on one fixed minibatch of training rows.
 
-    For methods with chains there are three figures: the variance given the chains' states, the total variance with the
-    states redrawn by long chains, and the squared bias against the posterior's gradient. The method of the run has its
-    options and what it learned, such as baselines; those that other methods learn are as they begin, and this is said.
+    Methods with chains have three figures: the variance given the states of the chains, the total variance with the
+    states redrawn by long chains, and the squared bias relative to the posterior's gradient. The method of the run
+    keeps its options and learned parts, such as baselines; those of other methods are untrained, and a note says so.
     """
 
     checkpoint: Literal["best", "last"] = "last"
-    """Which weights. Chains and baselines are always those of the last state of the run, so that with best the weights
-    are of another epoch than these, and this is said."""
+    """The weights to use. Chains and baselines are always those of the last state of the run."""
     estimators: tuple[str, ...] = ("jsa", "jsa-rao-blackwell", "hybrid", "msc", "rws", "vimco", "rloo")
     """The methods to compare."""
     draws: int = 1000
-    """Gradients of each method."""
+    """Gradients to draw per method."""
     rows: int = 200
-    """The batch: the first training rows."""
+    """The size of the minibatch, the first training rows."""
     method: MethodConfig = field(default_factory=MethodConfig)
-    """Each is for every method that takes it. Where not given, the method of the run has what the run was given, others
-    have its particles, and else their own defaults; the table tells the particles. With another option than in its run,
-    but for the particles, the method of the run has not what it learned there."""
+    """Options for every method that takes them. By default the method of the run has those of the run, and other
+    methods have its particles and their own defaults. If an option other than the particles differs from the run, the
+    method starts untrained."""
     moves: int = 100
-    """Metropolis moves that redraw a chain before each draw of its total variance."""
+    """Metropolis moves that redraw a chain before each draw of the total variance."""
     reference_moves: int = 20_000
-    """Moves of the long chains that give the posterior's gradient, where it cannot be enumerated. A twentieth of them
-    comes before the average."""
-    equal_cost: bool = False
-    """Compare at equal decoder evaluations: a method that costs twice as much counts with twice its variance."""
+    """Moves of the long chains that estimate the posterior's gradient if it cannot be enumerated. The first twentieth
+    is discarded."""
     snapshot: int | None = None
-    """Weights and chains of the end of this epoch, of a run with --snapshot-every, in place of the checkpoint's."""
+    """Use the weights and chains at the end of this epoch, for a run with --snapshot-every."""
     json: Path | None = None
-    """Also write the figures to this file; null where one does not exist, such as the logarithm of no variance."""
+    """Write the figures to this JSON file; one that does not exist, such as the logarithm of 0, is null."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,7 +59,7 @@ class VarianceArguments(RunArguments):
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Measures as the arguments say."""
+    """Run ``jsa variance``."""
     parsed = parse(VarianceArguments, "variance", arguments)
     if parsed.json is not None:
         check_destination(parsed.json, "--json")
@@ -83,11 +80,11 @@ def run(arguments: Sequence[str]) -> None:
     train = opened.splits.train
     batch = train.batch(torch.arange(min(parsed.rows, len(train))))
     torch.manual_seed(parsed.seed)
-    # What one of them refuses, it refuses before the work of the others.
+    # All methods are built before any is measured, so that a refusal comes before the work.
     methods = [_prepare(name, parsed, opened, state, batch) for name in dict.fromkeys(parsed.estimators)]
     with_chains = any(isinstance(method.estimator, PersistentEstimator) for method in methods)
     reference = posterior_gradient(opened.model, batch, parsed.reference_moves) if with_chains else None
-    _print_head(equal_cost=parsed.equal_cost)
+    _print_head()
     figures = {}
     for method in methods:
         rounds = 2 if isinstance(method.estimator, PersistentEstimator) else 1
@@ -101,28 +98,28 @@ def run(arguments: Sequence[str]) -> None:
                 reference=reference if rounds == 2 else None,
                 progress=progress,
             )
-        _print_lines(method, report, equal_cost=parsed.equal_cost)
+        _print_lines(method, report)
         figures[method.name] = {"particles": method.particles, **figures_record(report)}
     if reference is not None and not can_be_enumerated(opened.model):
         print(f"the bias is against long chains of {parsed.reference_moves:,} moves, less their noise")
     if untrained := [method.name for method in methods if method.untrained]:
         print(
-            f"{', '.join(untrained)}: what this method learns beside the model, such as baselines, is untrained here; "
-            "measure it at a run of its own"
+            f"{', '.join(untrained)}: learned parts other than the model, such as baselines, are untrained here; "
+            "measure this method on a run of its own"
         )
     _tell_objectives(methods)
     if parsed.json is not None:
         record = {name: getattr(parsed, name) for name in ("draws", "checkpoint", "snapshot", "seed")}
         record |= {"rows": len(batch), "options": parsed.method.given, "estimators": figures}
-        write_text(parsed.json, json.dumps(record, indent=2, allow_nan=False) + "\n")
+        write_json(parsed.json, record)
 
 
 @dataclass(frozen=True)
 class _Method:
-    """A method that can be measured.
+    """A method to measure.
 
     Attributes:
-        untrained: Whether it learns something that this run does not know.
+        untrained: Whether it has learned parts that this run does not have.
     """
 
     name: str
@@ -131,12 +128,12 @@ class _Method:
 
     @property
     def particles(self) -> int | None:
-        """How many it has; none for a method that takes none."""
+        """The number of particles; None for a method without particles."""
         return getattr(self.estimator, "particles", None)
 
 
 def _refuse_options_of_none(parsed: VarianceArguments) -> None:
-    """Refuses an option that none of the methods takes, and a method that there is not."""
+    """Refuse an option that no method takes, and an unknown method."""
     from jsa.estimators.registry import option_defaults
 
     taken = {option for name in parsed.estimators for option in option_defaults(name)}
@@ -146,7 +143,7 @@ def _refuse_options_of_none(parsed: VarianceArguments) -> None:
 
 
 def _take_weights(parsed: VarianceArguments, opened: OpenedRun) -> Path:
-    """Gives the model the weights that were asked for, and says where the chains and baselines are."""
+    """Load the weights into the model and return the file of the chains and baselines."""
     from jsa.io.tensor_files import load_tensors
     from jsa.training.state import load_model
 
@@ -160,20 +157,20 @@ def _take_weights(parsed: VarianceArguments, opened: OpenedRun) -> Path:
         load_model(snapshot, opened.model)
         return snapshot
     if folder.state.is_file() and parsed.checkpoint == "last":
-        # The chains know nothing of an average of the weights, and a run that goes on may be ahead of its last epoch.
+        # The chains belong to the weights of the state, not to averaged weights or to those of the last whole epoch.
         load_model(folder.state, opened.model)
     elif folder.state.is_file() and folder.last.is_file():
         _, last = load_tensors(folder.last)
         if last.get("epoch") != opened.notes.get("epoch"):
             print(
                 f"note: the weights are those of epoch {opened.notes.get('epoch')}, chains and baselines those of "
-                f"epoch {last.get('epoch')}: with --checkpoint last all are of one moment"
+                f"epoch {last.get('epoch')}: use --checkpoint last to have all of the same epoch"
             )
     return folder.state
 
 
 def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Path, batch: Batch) -> _Method:
-    """Builds a method with all that the run knows of it, and lets it make one estimate of two rows, thrown away."""
+    """Build a method with all that the run knows of it, and make one estimate of two rows to reveal refusals."""
     import torch
 
     from jsa.estimators import PersistentEstimator
@@ -189,7 +186,7 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
     options = {option: value for option, value in {**known.given, **parsed.method.given}.items() if option in defaults}
     inputs = train.observed_width + train.context_width
     estimator = build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=options)
-    # What it learned is for the options that it learned with; those beside the particles tell what it learns.
+    # Learned parts are valid for the options that they were learned with, apart from the number of particles.
     as_it_learned = {**defaults, **options, "particles": None} == {**defaults, **method.given, "particles": None}
     trained = of_the_run and as_it_learned and state.is_file()
     if trained:
@@ -201,14 +198,13 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
     return _Method(name, estimator, not trained and estimator.learns)
 
 
-def _print_head(*, equal_cost: bool) -> None:
-    scaled = " times the decoder evaluations" if equal_cost else ""
-    print(f"log of the summed variance{scaled}, with an interval of 95 %, and log of the squared bias")
+def _print_head() -> None:
+    print("log of the summed variance with a 95% interval, and log of the squared bias")
     _print_line("method", "particles", "", "given the state", "total", "bias", "evaluations")
 
 
 def _tell_objectives(methods: Sequence[_Method]) -> None:
-    """Says where methods climb different objectives: their variances are then of gradients of different sizes."""
+    """Note when methods optimize different objectives, because their gradients then differ in size."""
     by_objective: dict[str, list[str]] = {}
     for method in methods:
         by_objective.setdefault(method.estimator.description.optimizes, []).append(method.name)
@@ -217,9 +213,8 @@ def _tell_objectives(methods: Sequence[_Method]) -> None:
         print(f"these are gradients of different objectives: {told}")
 
 
-def _print_lines(method: _Method, report: GradientReport, *, equal_cost: bool) -> None:
-    """Prints the figures of a method as soon as they are known."""
-    cost = math.log(report.decoder_evaluations) if equal_cost else 0.0
+def _print_lines(method: _Method, report: GradientReport) -> None:
+    """Print the figures of a method."""
     particles = "" if method.particles is None else str(method.particles)
     for group, name in (("theta", method.name), ("phi", "")):
         squared = report.squared_bias.get(group)
@@ -227,8 +222,8 @@ def _print_lines(method: _Method, report: GradientReport, *, equal_cost: bool) -
             name,
             particles if name else "",
             group,
-            _text(report.given_state[group], cost),
-            _text(report.total[group], cost),
+            _text(report.given_state[group]),
+            _text(report.total[group]),
             "" if squared is None else f"{math.log(squared):.2f}" if squared > 0 else "below noise",
             f"{report.decoder_evaluations:.2f}" if name else "",
         )
@@ -240,7 +235,7 @@ def _print_line(*cells: str) -> None:
     print(line.rstrip(), flush=True)
 
 
-def _text(value: LogVariance, cost: float) -> str:
+def _text(value: LogVariance) -> str:
     if value.log_variance == -math.inf:
         return "no variance"
-    return f"{value.log_variance + cost:7.2f} [{value.low + cost:.2f}, {value.high + cost:.2f}]"
+    return f"{value.log_variance:7.2f} [{value.low:.2f}, {value.high:.2f}]"

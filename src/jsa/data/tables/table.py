@@ -19,7 +19,7 @@ from jsa.data.tables.categories import in_common, recoded, refuse_too_many
 from jsa.data.tables.delimited import read_csv
 from jsa.data.tables.table_warnings import about_numbers, about_words
 from jsa.data.tables.values import Values, as_values, refuse_classes_above, refuse_empty_columns
-from jsa.errors import DataError, UsageError, shortened
+from jsa.errors import DataError, UsageError, check_range, shortened
 
 TEXT = (".csv", ".tsv")
 SUFFIXES = (".npy", ".npz", *TEXT)
@@ -238,8 +238,7 @@ def _take(train: Table, wanted: set[str], options: TableOptions) -> dict[str, In
     for name, fraction in (("valid", options.valid_fraction), ("test", options.test_fraction)):
         if name not in wanted:
             continue
-        if not 0 < fraction < 1:
-            raise UsageError(f"{name}_fraction is {fraction}: give a number between 0 and 1")
+        check_range(above=0, below=1, **{f"{name}_fraction": fraction})
         stop = start + round(fraction * count)
         if stop == start and not too_few:
             raise DataError(
