@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from jsa.data import IndexedDataset, load
-from jsa.estimators import Estimator, PersistentEstimator
+from jsa.estimators import Estimator
 from jsa.estimators.registry import build_estimator
 from jsa.latent import Layer
 from jsa.models.belief_network import BeliefNetwork
@@ -59,8 +59,8 @@ class Method:
         """The estimator for a model."""
         options: dict[str, object] = {"particles": particles}
         estimator = build_estimator(self.estimator, model.latent, inputs=784, rows=rows, options=options)
-        if isinstance(estimator, PersistentEstimator) and self.stage is not None:
-            estimator.stage = type(estimator.stage)(self.stage)
+        if estimator.chains is not None and self.stage is not None:
+            estimator.stage = self.stage
         return estimator
 
 

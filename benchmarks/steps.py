@@ -12,7 +12,7 @@ from benchmarks.report import Measurement
 from benchmarks.settings import METHODS, Method
 from benchmarks.timing import Interleaved
 from benchmarks.workload import Trained, Workload
-from jsa.estimators import PersistentEstimator
+from jsa.estimators import Estimator
 
 STAGE_TWO = METHODS[1]
 
@@ -114,7 +114,5 @@ def floor(workload: Workload) -> Callable[[], None]:
     return run
 
 
-def _fresh_chains(trained: Trained, rows: int | None = None) -> PersistentEstimator:
-    estimator = Method("", "jsa", 2).build(trained.setting.particles, trained.model, rows or len(trained.data))
-    assert isinstance(estimator, PersistentEstimator)
-    return estimator
+def _fresh_chains(trained: Trained, rows: int | None = None) -> Estimator:
+    return Method("", "jsa", 2).build(trained.setting.particles, trained.model, rows or len(trained.data))

@@ -16,7 +16,7 @@ from benchmarks.floor import Work, flops, passes
 from benchmarks.settings import Method, Model, Setting, make_model
 from jsa.batch import Batch, Estimate
 from jsa.data import IndexedDataset, epoch_order
-from jsa.estimators import Estimator, PersistentEstimator
+from jsa.estimators import Estimator, PersistentEstimator, Stage
 from jsa.kernels import Trajectory
 from jsa.learner import Learner
 from jsa.training.finite_checks import refuse_non_finite_step
@@ -36,18 +36,17 @@ class Trained:
     setting: Setting
     data: IndexedDataset
     model: Model
-    chains: PersistentEstimator
+    estimator: Estimator
 
 
 def train_for_a_while(setting: Setting, data: IndexedDataset) -> Trained:
     """Half of the warm-up in stage I, half in stage II, so that the chains are as old as in training."""
     model = make_model(setting, data)
     estimator = Method("", "jsa", 1).build(min(setting.particles, WARM_UP_PARTICLES), model, len(data))
-    assert isinstance(estimator, PersistentEstimator)
     training = Training(setting, data, model, estimator, WARM_UP_RATE)
     for step in range(setting.warm_up_steps):
         if step == setting.warm_up_steps // 2:
-            estimator.stage = type(estimator.stage)(2)
+            estimator.stage = Stage.PERSISTENT
         training.step()
     return Trained(setting, data, model, estimator)
 
@@ -90,8 +89,8 @@ class Workload(Training):
         self.method = method
         self.model = model
         estimator = method.build(self.particles, model, len(trained.data))
-        if isinstance(estimator, PersistentEstimator):
-            estimator.cache = copy.deepcopy(trained.chains.cache)
+        if estimator.chains is not None:
+            estimator.chains = copy.deepcopy(trained.estimator.chains)
         super().__init__(trained.setting, trained.data, model, estimator)
         self.rows = trained.setting.batch_size
 
@@ -128,9 +127,9 @@ class Workload(Training):
         estimator = self.learner.estimator
         started = time.perf_counter()
         batch = self.batch()
-        if isinstance(estimator, PersistentEstimator):
-            states, visited = estimator.cache.read(batch.index)
-            estimator.cache.write(batch.index, states, visited)
+        if estimator.chains is not None:
+            states, visited = estimator.chains.read(batch.index)
+            estimator.chains.write(batch.index, states, visited)
         return time.perf_counter() - started
 
 

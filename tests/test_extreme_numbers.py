@@ -147,10 +147,10 @@ def test_a_chain_at_a_possible_state_never_goes_to_an_impossible_one(name: str, 
     assert isinstance(estimator, PersistentEstimator)
     estimator.stage = Stage.PERSISTENT
     every = torch.ones(len(batch), dtype=torch.bool)
-    estimator.cache.write(batch.index, torch.ones(len(batch), model.latent.width, dtype=dtype), moved=every)
+    estimator.chains.write(batch.index, torch.ones(len(batch), model.latent.width, dtype=dtype), moved=every)
     for _ in range(20):
         sound_step(name, changed, batch, estimator, objective_may_be_infinite=True)
-        states, _ = estimator.cache.read(batch.index)
+        states, _ = estimator.chains.read(batch.index)
         assert (states[:, 0] == 1).all()
 
 
@@ -197,7 +197,7 @@ def test_a_proposal_of_a_single_state_gives_finite_steps(name: str, dtype: torch
     for stage in (Stage.FRESH, Stage.PERSISTENT):
         estimator.stage = stage
         sound_step(name, model, batch, estimator)
-        states, visited = estimator.cache.read(batch.index)
+        states, visited = estimator.chains.read(batch.index)
         assert visited.all()
         assert (states == (1 if logit > 0 else 0)).all()
 
@@ -208,13 +208,13 @@ def test_a_chain_at_a_state_of_huge_weight_stays_and_is_sound(name: str, dtype: 
     model, batch = single_bit(dtype, 1e4)
     estimator = estimator_of(name, model, batch)
     estimator.stage = Stage.PERSISTENT
-    estimator.cache.write(
+    estimator.chains.write(
         batch.index, torch.zeros(len(batch), 1, dtype=dtype), torch.ones(len(batch), dtype=torch.bool)
     )
     for _ in range(5):
         estimate = sound_step(name, model, batch, estimator)
         assert estimate.diagnostics["acceptance"] == 0
-    states, _ = estimator.cache.read(batch.index)
+    states, _ = estimator.chains.read(batch.index)
     assert (states == 0).all()
     assert estimate.diagnostics["frozen_share"] >= 0
 

@@ -148,10 +148,10 @@ def test_a_learner_says_that_its_chains_stand_still() -> None:
         learner(example.batch)
     with pytest.warns(UserWarning, match=r"call learner\.train\(\) before training steps"):
         learner(example.batch)
-    assert learner.estimator.cache.visits == 0
+    assert learner.estimator.chains.visits == 0
     learner.train()
     learner(example.batch)
-    assert learner.estimator.cache.visits == 3
+    assert learner.estimator.chains.visits == 3
 
 
 def test_a_learner_knows_the_stage_of_its_chains() -> None:
@@ -168,8 +168,7 @@ def test_a_learner_without_chains_has_no_stage() -> None:
     learner = Learner(one_layer().model, Enumeration())
     with pytest.raises(UsageError, match="Enumeration has no chains and so no stages"):
         learner.stage = Stage.PERSISTENT
-    with pytest.raises(UsageError, match="Enumeration has no chains and so no stages"):
-        _ = learner.stage
+    assert learner.stage is learner.estimator.stage is learner.estimator.chains is None
 
 
 def unchecked_batch(x: Tensor, index: Tensor, context: Tensor | None = None, known: Tensor | None = None) -> Batch:

@@ -44,7 +44,7 @@ def work(process: int, folder: Path) -> None:
     found = {
         "exact": learned(Enumeration(), share, process),
         "chains": learned(chains, share, process),
-        "visited": chains.cache.read(torch.arange(ROWS))[1],
+        "visited": chains.chains.read(torch.arange(ROWS))[1],
     }
     torch.save(found, folder / f"{process}.pt")
     distributed.destroy_process_group()

@@ -117,5 +117,5 @@ def test_chains_of_whole_numbers_go_on_from_their_states(kind: str) -> None:
     estimator = JSA(space, rows=2)
     h = torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]) + (0.25 if kind == "gaussian" else 0)
     batch = Batch(torch.tensor([[5], [6]]), torch.arange(2))
-    estimator.cache.write(batch.index, h, moved=torch.ones(2, dtype=torch.bool))
-    assert torch.equal(estimator.initial_states(batch, None), h)
+    estimator.chains.write(batch.index, h, moved=torch.ones(2, dtype=torch.bool))
+    assert torch.equal(estimator.chains.initial_states(batch, None), h)

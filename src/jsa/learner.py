@@ -8,9 +8,7 @@ import torch
 from torch import nn
 
 from jsa.batch import Batch, Estimate
-from jsa.errors import UsageError
-from jsa.estimators.base import Estimator
-from jsa.estimators.persistent import PersistentEstimator, Stage
+from jsa.estimators.base import Estimator, Stage
 from jsa.model import LatentVariableModel
 
 
@@ -26,18 +24,13 @@ class Learner(nn.Module):
         self.estimator = estimator
 
     @property
-    def stage(self) -> Stage:
-        """Where the chains of the estimator start at a visit; assign it to switch."""
-        return self._with_chains().stage
+    def stage(self) -> Stage | None:
+        """Where the chains of the estimator start at a visit, None without chains; assign it to switch."""
+        return self.estimator.stage
 
     @stage.setter
     def stage(self, stage: Stage | int) -> None:
-        self._with_chains().stage = stage
-
-    def _with_chains(self) -> PersistentEstimator:
-        if not isinstance(self.estimator, PersistentEstimator):
-            raise UsageError(f"{type(self.estimator).__name__} has no chains and so no stages: leave the stage alone")
-        return self.estimator
+        self.estimator.stage = stage
 
     def forward(self, batch: Batch) -> Estimate:
         """The estimate for the batch: call ``backward`` on its loss."""

@@ -51,7 +51,7 @@ def test_adopted_chains_go_on(tmp_path: Path) -> None:
     new = made(25, tmp_path)
     new.adopt(visited(None))
     new.write(torch.tensor([24]), random_states(SPACE, (1,), 3), torch.tensor([True]))
-    new.flush()
+    new.commit()
     again = made(25, tmp_path)
     assert again.visited_rows == 6
     assert torch.equal(again.read(EVEN)[0], visited(None).read(EVEN)[0])
@@ -75,7 +75,7 @@ def test_other_caches_do_not_adopt(make: Callable[[], ChainCache]) -> None:
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, copy.copy, pickle.dumps])
 def test_chains_in_files_are_not_copied(tmp_path: Path, duplicate: Callable[[object], object]) -> None:
     with pytest.raises(UsageError, match="memory-mapped chains cannot be copied or pickled"):
-        duplicate(JSA(SPACE, rows=10, cache_folder=tmp_path).cache)
+        duplicate(JSA(SPACE, rows=10, cache_folder=tmp_path).chains)
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])

@@ -302,7 +302,7 @@ def test_memory_mapped_chains_go_step_for_step_with_those_in_memory(tmp_path: Pa
             torch.manual_seed(step)
             diagnostics.append(estimator(example.model, batch.take(rows)).diagnostics)
         assert diagnostics[0] == diagnostics[1]
-        assert_same(estimators[0].cache, estimators[1].cache)
+        assert_same(estimators[0].chains, estimators[1].chains)
 
 
 def test_a_write_is_taken_back(cache: ChainCache) -> None:
@@ -334,7 +334,7 @@ def test_only_the_last_write_is_taken_back(cache: ChainCache) -> None:
 
 def test_a_checkpoint_is_not_taken_back(cache: ChainCache) -> None:
     cache.write(torch.arange(6), states(6), all_moved(6))
-    cache.checkpoint()
+    cache.state_dict()
     with pytest.raises(UsageError, match="before a checkpoint"):
         cache.undo(0)
 
@@ -352,12 +352,12 @@ def test_a_checkpoint_brings_the_chains_back(make_cache: MakeCache) -> None:
     cache = make_cache()
     cache.write(torch.tensor([8, 2, 5]), states(3), all_moved(3))
     cache.write(torch.tensor([2, 11]), states(2, seed=1), flags(False, True))
-    kept = {name: tensor.clone() for name, tensor in cache.checkpoint().items()}
-    cache.committed()
+    kept = {name: tensor.clone() for name, tensor in cache.state_dict().items()}
+    cache.commit(kept)
     before = contents(cache)
     cache.write(torch.arange(ROWS), states(ROWS, seed=2), all_moved(ROWS))
     again = make_cache()
-    again.restore(kept)
+    again.load_state_dict(kept)
     assert again.visits == 5
     assert all(torch.equal(one, other) for one, other in zip(contents(again), before, strict=True))
 
@@ -366,17 +366,17 @@ def test_a_checkpoint_may_be_made_again(make_cache: MakeCache) -> None:
     """As when the state file of the first could not be written."""
     cache = make_cache()
     cache.write(torch.arange(6), states(6), all_moved(6))
-    cache.checkpoint()
+    cache.state_dict()
     cache.write(torch.arange(3), states(3, seed=1), all_moved(3))
-    kept = {name: tensor.clone() for name, tensor in cache.checkpoint().items()}
+    kept = {name: tensor.clone() for name, tensor in cache.state_dict().items()}
     again = make_cache()
-    again.restore(kept)
+    again.load_state_dict(kept)
     assert_same(again, cache)
 
 
 @pytest.mark.parametrize("damage", ["missing", "shape", "type"])
 def test_a_checkpoint_that_does_not_fit_is_refused(cache: ChainCache, damage: str) -> None:
-    kept = cache.checkpoint()
+    kept = cache.state_dict()
     match damage:
         case "missing":
             del kept["clock"]
@@ -385,14 +385,14 @@ def test_a_checkpoint_that_does_not_fit_is_refused(cache: ChainCache, damage: st
         case "type":
             kept["clock"] = torch.zeros(1)
     with pytest.raises(CheckpointError, match="clock is missing or of another shape or type"):
-        cache.restore(kept)
+        cache.load_state_dict(kept)
 
 
 def test_a_checkpoint_of_the_other_kind_is_refused(tmp_path: Path) -> None:
     caches = [ChainCache(SPACE, ROWS), ChainCache(SPACE, ROWS, folder=tmp_path / "chains")]
     for one, other in (caches, reversed(caches)):
         with pytest.raises(CheckpointError, match="chains that are kept elsewhere"):
-            other.restore(one.checkpoint())
+            other.load_state_dict(one.state_dict())
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -401,7 +401,7 @@ def test_a_single_row_of_a_single_variable(mapped: bool, tmp_path: Path) -> None
     for state in (1.0, 0.0):
         for _ in range(3):
             cache.write(torch.tensor([0, 0]), torch.full((2, 1), state), flags(True, False))
-        cache.flush()
+        cache.commit()
         assert cache.read(torch.tensor([0]))[0].tolist() == [[state]]
     assert cache.age(torch.tensor([0])) == 10
     assert cache.visited_rows == 1
@@ -411,8 +411,8 @@ def test_evaluating_a_model_leaves_the_chains_alone() -> None:
     example = one_layer()
     estimator = JSA(example.model.latent, rows=3, stage=Stage.PERSISTENT)
     estimator(example.model, example.batch)
-    before, visits = contents(estimator.cache), estimator.cache.visits
+    before, visits = contents(estimator.chains), estimator.chains.visits
     likelihood(example.model, RowsInMemory(example.batch), samples=100)
-    assert estimator.cache.visits == visits
-    for one, other in zip(contents(estimator.cache), before, strict=True):
+    assert estimator.chains.visits == visits
+    for one, other in zip(contents(estimator.chains), before, strict=True):
         assert torch.equal(one, other)

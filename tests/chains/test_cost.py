@@ -38,7 +38,7 @@ def caches(tmp_path: Path) -> list[ChainCache]:
     made = [ChainCache(SPACE, rows, tmp_path / str(rows)) for rows in (FEW, MANY)]
     for cache in made:
         step(cache)
-        cache.flush()
+        cache.commit()
     return made
 
 
@@ -55,7 +55,7 @@ def test_a_checkpoint_costs_the_same_for_more_rows(caches: list[ChainCache]) -> 
         times = []
         for _ in range(5):
             step(cache)
-            times.append(processor_seconds(cache.flush))
+            times.append(processor_seconds(cache.commit))
         costs.append(statistics.median(times))
     assert costs[1] < RATIO * costs[0]
 

@@ -48,11 +48,11 @@ def test_a_chain_with_a_huge_weight_is_named_and_freed(folder: Path | None) -> N
         return found
 
     example.model.log_joint, example.model.posterior = with_huge_weight, never_there
-    estimator.cache.write(torch.tensor([1]), trap.unsqueeze(0), torch.tensor([True]))
+    estimator.chains.write(torch.tensor([1]), trap.unsqueeze(0), torch.tensor([True]))
     for _ in range(30):
         diagnostics = estimator(example.model, example.batch).diagnostics
     assert diagnostics["frozen_share"] == pytest.approx(1 / 3)
-    frozen = frozen_chains(estimator.cache)
+    frozen = frozen_chains(estimator.chains)
     assert (frozen.rows, frozen.visited) == (3, 3)
     assert frozen.shares == {1: pytest.approx(1 / 3), 5: pytest.approx(1 / 3), 20: pytest.approx(1 / 3)}
     assert frozen.oldest[0] == (1, 30.0)
@@ -60,10 +60,10 @@ def test_a_chain_with_a_huge_weight_is_named_and_freed(folder: Path | None) -> N
     assert frozen.warning.startswith("33% of the chains have not moved for more than 20 passes (row 1 for 30)")
     assert "docs/chains.md" in frozen.warning
 
-    estimator.cache.forget(torch.tensor([row for row, age in frozen.oldest if age > 20]))
+    estimator.chains.forget(torch.tensor([row for row, age in frozen.oldest if age > 20]))
     for _ in range(30):
         estimator(example.model, example.batch)
-    freed = frozen_chains(estimator.cache)
+    freed = frozen_chains(estimator.chains)
     assert freed.warning is None
     assert freed.shares[20] == 0
 
@@ -93,7 +93,7 @@ def test_the_oldest_are_named_in_order(folder: Path | None) -> None:
     visit(cache, torch.ones(6, dtype=torch.bool), 1)
     for last in (3, 1, 4):
         cache.write(torch.tensor([row for row in range(6) if row != last]), torch.ones(5, 3), torch.ones(5) > 0)
-        cache.flush()
+        cache.commit()
     cache.write(torch.tensor([0]), torch.ones(1, 3), torch.tensor([True]))
     oldest = frozen_chains(cache, oldest=3).oldest
     ages = cache.age(torch.arange(6))
@@ -128,6 +128,6 @@ def test_a_latent_space_with_one_possible_state() -> None:
             estimate = estimator(example.model, example.batch)
             estimate.loss.backward()
     assert estimate.diagnostics["acceptance"] == 1
-    assert estimator.cache.read(torch.arange(3))[0].tolist() == [[1.0] * 3] * 3
-    assert frozen_chains(estimator.cache).warning is None
+    assert estimator.chains.read(torch.arange(3))[0].tolist() == [[1.0] * 3] * 3
+    assert frozen_chains(estimator.chains).warning is None
     assert all(parameter.grad.isfinite().all() for parameter in example.model.parameters())

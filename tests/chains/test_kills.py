@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 import jsa.chains
-import jsa.chains.mapped
-from helpers.killed_chains import GENERATIONS, ROWS_A_PART, Kill, expected, go_on, kill, reopened, same
+from helpers.killed_chains import GENERATIONS, Kill, expected, go_on, kill, reopened, same
 
 # The places of the journal, and at which of their passings in the three checkpoints to kill.
 PLACES = {
     "journal-begin": (1, 2, 3),
-    "journal-part": (1, 2, 6),
     "journal-written": (1, 3),
     "journal-committing": (1, 3),
     "journal-marked": (1, 2),
@@ -23,14 +21,14 @@ PLACES = {
     "journal-applied": (1, 2),
     "journal-flushed": (1, 2),
     "journal-recorded": (1, 3),
-    "journal-removing": (1, 2, 6),
+    "journal-removing": (1, 2),
     "journal-removed": (1, 2),
 }
 # The places of the files that are replaced as a whole, and likewise.
 STEPS = ("begin", "half", "written", "flushed", "renamed", "settled")
 FILES = {
-    "journal-0.safetensors": (2,),
-    "journal-2.safetensors": (2,),
+    "journal-1.safetensors": (1,),
+    "journal-2.safetensors": (1,),
     "chains.json": (2, 3),
     "state.safetensors": (1, 2),
 }
@@ -50,7 +48,6 @@ WRONG = [
 
 @pytest.fixture(autouse=True)
 def as_in_the_killed_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsa.chains.mapped, "ROWS_A_PART", ROWS_A_PART)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 

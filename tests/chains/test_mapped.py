@@ -32,7 +32,7 @@ def written(folder: Path) -> ChainCache:
     cache = mapped(folder)
     for generation in (1, 2):
         write_steps(cache, generation)
-        cache.flush()
+        cache.commit()
     return cache
 
 
@@ -63,47 +63,92 @@ def test_a_checkpoint_touches_only_the_journal_until_it_is_committed(tmp_path: P
     cache = written(tmp_path)
     before = (tmp_path / "chains.bin").read_bytes()
     write_steps(cache, 3)
-    cache.checkpoint()
+    saved = cache.state_dict()
     assert (tmp_path / "chains.bin").read_bytes() == before
-    cache.committed()
+    cache.commit(saved)
     assert (tmp_path / "chains.bin").read_bytes() != before
     assert {path.name for path in tmp_path.iterdir()} == {"chains.bin", "chains.json"}
 
 
 def test_an_empty_checkpoint_counts_too(tmp_path: Path) -> None:
     cache = written(tmp_path)
-    first = cache.checkpoint()
-    cache.committed()
-    second = cache.checkpoint()
+    first = cache.state_dict()
+    cache.commit(first)
+    second = cache.state_dict()
     again = mapped(tmp_path)
     with pytest.raises(CheckpointError, match="put back copies of both"):
-        again.restore({"clock": first["clock"], "generation": first["generation"] - 1})
-    again.restore(second)
+        again.load_state_dict({"clock": first["clock"], "generation": first["generation"] - 1})
+    again.load_state_dict(second)
     assert same(again, in_memory(2))
 
 
-def test_nothing_is_written_between_a_checkpoint_and_its_commit(tmp_path: Path) -> None:
-    cache = mapped(tmp_path)
-    with pytest.raises(UsageError, match=r"committed\(\) follows a checkpoint\(\)"):
-        cache.committed()
-    write_steps(cache, 1)
-    cache.checkpoint()
-    cache.write(torch.tensor([0]), random_states(SPACE, (1,), 0), torch.tensor([True]))
-    with pytest.raises(UsageError, match=r"committed\(\) follows a checkpoint\(\)"):
-        cache.committed()
+def test_committing_again_does_nothing(tmp_path: Path) -> None:
+    cache = written(tmp_path)
+    write_steps(cache, 3)
+    saved = cache.state_dict()
+    cache.commit(saved)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    cache.commit(saved)
+    mapped(tmp_path).commit(saved)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert same(mapped(tmp_path), in_memory(3))
+
+
+def test_what_is_written_after_staging_is_not_committed(tmp_path: Path) -> None:
+    cache = written(tmp_path)
+    write_steps(cache, 3)
+    saved = cache.state_dict()
+    write_steps(cache, 4)
+    cache.commit(saved)
+    assert same(cache, in_memory(4))
+    assert same(mapped(tmp_path), in_memory(3))
+    cache.commit()
+    assert same(mapped(tmp_path), in_memory(4))
+
+
+@pytest.mark.parametrize("committed", ["both", "first", "second", "none"])
+@pytest.mark.parametrize("loaded", ["first", "second"])
+def test_no_checkpoint_is_lost_where_two_are_staged(committed: str, loaded: str, tmp_path: Path) -> None:
+    """As when a commit is forgotten: a state file may hold either of them."""
+    cache, checkpoints = written(tmp_path), {}
+    for generation, name in ((3, "first"), (4, "second")):
+        write_steps(cache, generation)
+        checkpoints[name] = cache.state_dict()
+    for name, saved in checkpoints.items():
+        if committed in (name, "both"):
+            cache.commit(saved)
+    assert same(cache, in_memory(4))
+    again = mapped(tmp_path)
+    if loaded == "first" and committed in ("second", "both"):
+        with pytest.raises(CheckpointError, match="put back copies of both that were made together"):
+            again.load_state_dict(checkpoints[loaded])
+    else:
+        again.load_state_dict(checkpoints[loaded])
+        assert same(again, in_memory(3 if loaded == "first" else 4))
+        assert {path.name for path in tmp_path.iterdir()} == {"chains.bin", "chains.json"}
+
+
+def test_a_checkpoint_of_others_is_not_committed(tmp_path: Path) -> None:
+    cache = written(tmp_path)
+    saved = cache.state_dict()
+    for wrong in ({**saved, "generation": saved["generation"] + 1}, {**saved, "clock": saved["clock"] + 1}):
+        with pytest.raises(CheckpointError, match="put back copies of both that were made together"):
+            cache.commit(wrong)
+    cache.commit(saved)
+    assert same(mapped(tmp_path), in_memory(2))
 
 
 def test_two_that_work_in_one_folder_do_not_mix_their_chains(tmp_path: Path) -> None:
     first = written(tmp_path)
     second = mapped(tmp_path)
     write_steps(second, 3)
-    second.flush()
+    second.commit()
     write_steps(first, 4)
     with pytest.raises(CheckpointError, match="were moved by something else since they were opened here"):
-        first.flush()
+        first.commit()
     assert same(mapped(tmp_path), in_memory(3))
     write_steps(second, 4)
-    second.flush()
+    second.commit()
     assert same(mapped(tmp_path), in_memory(4))
 
 
@@ -112,7 +157,7 @@ def test_a_folder_that_is_gone_is_missed_at_the_next_checkpoint(tmp_path: Path) 
     (tmp_path / "chains").rename(tmp_path / "elsewhere")
     write_steps(cache, 3)
     with pytest.raises(CheckpointError, match=r"chains\.json is gone: put back the folder and resume"):
-        cache.flush()
+        cache.commit()
 
 
 def test_all_rows_are_found_in_file_and_overlay(tmp_path: Path) -> None:
@@ -134,13 +179,13 @@ def test_saved_chains_are_loaded_into_a_file(tmp_path: Path) -> None:
     cache = mapped(tmp_path / "two")
     write_steps(cache, 7)
     cache.load(tmp_path / "chains.safetensors")
-    cache.flush()
+    cache.commit()
     assert same(mapped(tmp_path / "two"), in_memory(2))
 
 
 def test_too_many_chains_are_not_gathered_in_memory(tmp_path: Path) -> None:
     cache = ChainCache(LatentSpace.of(Layer("bernoulli", 200)), 100_000_000, tmp_path / "chains")
-    with pytest.raises(UsageError, match="copy the folder"):
+    with pytest.raises(UsageError, match="copy their folder"):
         cache.save(tmp_path / "chains.safetensors")
 
 
@@ -246,7 +291,7 @@ def test_mapped_chains_of_something_else_are_refused(latent: LatentSpace, rows: 
 def test_chains_of_an_earlier_format_are_refused(tmp_path: Path) -> None:
     description = {"format": 1, "rows": ROWS, "layers": [["bernoulli", 9, 2]]}
     (tmp_path / "chains.json").write_text(json.dumps(description), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="are for format 1, this run has 2"):
+    with pytest.raises(CheckpointError, match="are for format 1, this run has 3"):
         mapped(tmp_path)
 
 
@@ -256,10 +301,10 @@ def test_mapped_chains_are_on_the_cpu(tmp_path: Path) -> None:
 
 
 def journal(folder: Path) -> tuple[dict[str, torch.Tensor], Path]:
-    """Chains with a checkpoint that is not committed: what it gave, and its journal."""
+    """Chains with a checkpoint that is not committed: what it returned, and its journal."""
     cache = written(folder)
     write_steps(cache, 3)
-    return cache.checkpoint(), folder / "journal-0.safetensors"
+    return cache.state_dict(), folder / "journal-3.safetensors"
 
 
 def damage(path: Path, how: str) -> None:
@@ -293,8 +338,8 @@ def test_a_damaged_journal_is_refused_where_it_is_needed(how: str, tmp_path: Pat
     kept, path = journal(tmp_path)
     before = (tmp_path / "chains.bin").read_bytes()
     damage(path, how)
-    with pytest.raises(CheckpointError, match=r"journal-0\.safetensors"):
-        mapped(tmp_path).restore(kept)
+    with pytest.raises(CheckpointError, match=r"journal-3\.safetensors|put back copies of both"):
+        mapped(tmp_path).load_state_dict(kept)
     assert (tmp_path / "chains.bin").read_bytes() == before
 
 
@@ -303,7 +348,7 @@ def test_a_damaged_journal_does_not_matter_where_it_was_not_committed(how: str, 
     kept, path = journal(tmp_path)
     damage(path, how)
     cache = mapped(tmp_path)
-    cache.restore({"clock": torch.tensor([cache.visits]), "generation": kept["generation"] - 1})
+    cache.load_state_dict({"clock": torch.tensor([cache.visits]), "generation": kept["generation"] - 1})
     assert same(cache, in_memory(2))
     assert not path.exists()
 
@@ -315,7 +360,7 @@ def test_a_state_file_of_another_moment_is_refused(generation: int, visits: int,
     cache = mapped(tmp_path)
     clock = (kept["clock"] if generation > 2 else torch.tensor([cache.visits])) + visits
     with pytest.raises(CheckpointError, match="put back copies of both that were made together"):
-        cache.restore({"clock": clock, "generation": torch.tensor([generation])})
+        cache.load_state_dict({"clock": clock, "generation": torch.tensor([generation])})
     assert same(mapped(tmp_path), in_memory(2))
 
 
@@ -324,7 +369,7 @@ def test_a_copied_folder_goes_on_by_itself(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     cache = mapped(tmp_path / "two")
     write_steps(cache, 3)
-    cache.flush()
+    cache.commit()
     assert same(mapped(tmp_path / "two"), in_memory(3))
     assert same(mapped(tmp_path / "one"), in_memory(2))
 
@@ -345,11 +390,11 @@ def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path: Path) -> None:
     write_steps(cache, 3)
     before = contents(cache)
     with largest_file(100), pytest.raises(CheckpointError, match="could not be written"):
-        cache.checkpoint()
+        cache.state_dict()
     assert {path.name for path in tmp_path.iterdir()} == {"chains.bin", "chains.json"}
     assert same(mapped(tmp_path), in_memory(2))
     assert all(torch.equal(one, other) for one, other in zip(contents(cache), before, strict=True))
-    cache.flush()
+    cache.commit()
     assert same(mapped(tmp_path), in_memory(3))
 
 
@@ -359,15 +404,15 @@ def test_a_commit_that_cannot_be_written_is_finished_later(go_on: str, tmp_path:
     rows = torch.tensor([3, 99_998, 50_000])
     h = random_states(SPACE, (3,), 0)
     cache.write(rows, h, torch.ones(3, dtype=torch.bool))
-    kept = cache.checkpoint()
+    kept = cache.state_dict()
     with largest_file(1_000_000), pytest.raises(CheckpointError, match="make room on the disk and resume"):
-        cache.committed()
+        cache.commit(kept)
     # The first row is in the file by now, the last one is not.
     if go_on == "in a new process":
         cache = mapped(tmp_path, rows=100_000)
-        cache.restore(kept)
+        cache.load_state_dict(kept)
     cache.write(rows[:1], h[1:2], torch.tensor([True]))
-    cache.flush()
+    cache.commit()
     again = mapped(tmp_path, rows=100_000)
     assert torch.equal(again.read(rows)[0], h[[1, 1, 2]])
     assert again.visits == 4

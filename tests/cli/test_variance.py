@@ -155,14 +155,14 @@ def test_variance_begins_where_the_chains_stand(
     begun = []
 
     def recorded(model: object, estimator: JSA, batch: Batch, *_: object, **__: object) -> None:
-        begun.append(estimator.cache.read(batch.index))
+        begun.append(estimator.chains.read(batch.index))
         raise UsageError("enough")
 
     monkeypatch.setattr("jsa.evaluation.gradient_variance.gradient_report", recorded)
     assert main(["variance", str(out), "--estimators", "jsa", "--rows", "20", "--reference-moves", "100"]) == 2
     folder = out / "chains" if chains else None
     cache = ChainCache(open_run(out).model.latent, 240, folder)
-    cache.restore(read_chains(out / "state.safetensors"))
+    cache.load_state_dict(read_chains(out / "state.safetensors"))
     states, visited = begun[0]
     assert visited.all()
     assert torch.equal(states, cache.read(torch.arange(20))[0])

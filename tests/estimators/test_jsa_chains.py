@@ -34,7 +34,7 @@ def states_after_visits(example: Example, batch: Batch, visits: int) -> Tensor:
         # In two halves and another order each time: a chain must be found again under its row number.
         for rows in order.chunk(2):
             estimator(example.model, batch.take(rows))
-    states, visited = estimator.cache.read(batch.index, torch.float64)
+    states, visited = estimator.chains.read(batch.index, torch.float64)
     assert visited.all()
     return state_numbers(example.model, states).unflatten(0, (COPIES, -1))
 

@@ -17,16 +17,16 @@ from jsa.learner import Learner
 
 
 def cached(estimator: PersistentEstimator, rows: Tensor) -> Tensor:
-    return estimator.cache.read(rows, torch.float64)[0]
+    return estimator.chains.read(rows, torch.float64)[0]
 
 
 def fill(estimator: PersistentEstimator, h: Tensor) -> None:
     """Puts the chains of all rows somewhere."""
-    estimator.cache.write(torch.arange(len(h)), h, torch.ones(len(h), dtype=torch.bool))
+    estimator.chains.write(torch.arange(len(h)), h, torch.ones(len(h), dtype=torch.bool))
 
 
 def initial_states(estimator: PersistentEstimator, example: Example, batch: Batch) -> Tensor:
-    return estimator.initial_states(batch, example.model.posterior(batch))
+    return estimator.chains.initial_states(batch, example.model.posterior(batch))
 
 
 def starts_of_a_step(estimator: PersistentEstimator, example: Example, batch: Batch) -> Tensor:
@@ -71,7 +71,7 @@ def test_rows_of_a_batch_start_by_what_is_known_of_each() -> None:
     estimator = JSA(example.model.latent, len(batch), stage=Stage.PERSISTENT)
     known = torch.arange(0, len(batch), 2)
     state = torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64)
-    estimator.cache.write(known, state.expand(len(known), -1), torch.ones(len(known), dtype=torch.bool))
+    estimator.chains.write(known, state.expand(len(known), -1), torch.ones(len(known), dtype=torch.bool))
     start = initial_states(estimator, example, batch)
     assert (start[known] == state).all()
     assert len(start[1::2].unique(dim=0)) > 1
@@ -82,7 +82,7 @@ def test_training_writes_where_the_chains_stand(example: Example, stage: Stage) 
     estimator = JSA(example.model.latent, rows=10, particles=1, stage=stage)
     rows = torch.tensor([7, 0, 3])
     estimate = estimator(example.model, Batch(example.batch.x, rows, example.batch.context))
-    _, visited = estimator.cache.read(torch.arange(10))
+    _, visited = estimator.chains.read(torch.arange(10))
     assert visited.nonzero().flatten().tolist() == [0, 3, 7]
     # The stored state is one of the two candidates as a whole: it has the log-weight of one of them.
     h = cached(estimator, rows)
@@ -110,10 +110,10 @@ def test_a_refused_row_keeps_its_state(example: Example) -> None:
     batch = repeated(example.batch, 200)
     estimator = JSA(example.model.latent, len(batch), particles=1, stage=Stage.PERSISTENT)
     fill(estimator, example.model.posterior(batch).sample((1,))[0])
-    before = estimator.cache.read(batch.index)[0]
+    before = estimator.chains.read(batch.index)[0]
     estimator(example.model, batch)
-    after = estimator.cache.read(batch.index)[0]
-    stood_still = estimator.cache.age(batch.index) > 0
+    after = estimator.chains.read(batch.index)[0]
+    stood_still = estimator.chains.age(batch.index) > 0
     assert 0 < stood_still.sum() < len(batch)
     assert torch.equal(after[stood_still], before[stood_still])
 
@@ -122,12 +122,12 @@ def test_a_refused_row_keeps_its_state(example: Example) -> None:
 def test_evaluation_mode_never_writes(example: Example, stage: Stage) -> None:
     estimator = JSA(example.model.latent, rows=3, stage=stage)
     estimator(example.model, example.batch)
-    before, visits = cached(estimator, example.batch.index), estimator.cache.visits
+    before, visits = cached(estimator, example.batch.index), estimator.chains.visits
     estimator.eval()
     for _ in range(20):
         estimator(example.model, example.batch)
     assert torch.equal(cached(estimator, example.batch.index), before)
-    assert estimator.cache.visits == visits
+    assert estimator.chains.visits == visits
 
 
 def test_the_switch_takes_over_the_states_of_stage_one(example: Example) -> None:
@@ -190,7 +190,7 @@ def test_frozen_chains_are_reported() -> None:
     example.model.posterior = lambda batch: posterior
     shares = [float(estimator(example.model, example.batch).diagnostics["frozen_share"]) for _ in range(3)]
     assert shares[0] >= 1 / 3  # a whole pass without a move
-    ages = estimator.cache.age(torch.arange(3))
+    ages = estimator.chains.age(torch.arange(3))
     assert ages[1] == 3
 
 

@@ -136,9 +136,9 @@ def test_measuring_leaves_chains_where_they_stand(stage: Stage) -> None:
     estimator = JSA(example.model.latent, rows=5, particles=2, stage=stage)
     for _ in range(3):
         estimator(example.model, example.batch.take(torch.tensor([0, 2])))
-    before = {name: tensor.clone() for name, tensor in estimator.cache.checkpoint().items()}
+    before = {name: tensor.clone() for name, tensor in estimator.chains.state_dict().items()}
     gradient_report(example.model, estimator, example.batch, draws=20, moves=40)
-    after = estimator.cache.checkpoint()
+    after = estimator.chains.state_dict()
     assert estimator.stage == stage
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from helpers.small_results import result, score
-from jsa import JSA, Batch, BeliefNetwork, ChainCache, LatentSpace, Layer, PersistentEstimator
+from jsa import JSA, Batch, BeliefNetwork, ChainCache, LatentSpace, Layer
 from jsa.data.downloads import PublishedAmat, PublishedFile, PublishedPictures
 from jsa.data.mnist import fashion_mnist, unpack_archive
 from jsa.data.salakhutdinov import PACKED_NAME, read_amat, read_packed
@@ -124,25 +124,25 @@ def open_state(folder: Path) -> object:
     with torch.random.fork_rng():
         state.load(folder / "state.safetensors")
         drawn = torch.rand(3)
-    assert isinstance(learner.estimator, PersistentEstimator)
+    assert learner.estimator.chains is not None
     remembered = [optimizer.state[parameter] for parameter in learner.parameters()]
-    chains = contents(learner.estimator.cache)
+    chains = contents(learner.estimator.chains)
     return learner.state_dict(), remembered, chains, drawn, state.standing.to_notes(), learner.estimator.stage
 
 
 def make_mapped_chains(folder: Path) -> None:
     """Chains of which one checkpoint is in the file and the next one still in the journal."""
     cache = filled(ChainCache(LATENT, ROWS, folder / "chains"))
-    cache.flush()
+    cache.commit()
     rows = torch.arange(5)
     cache.write(rows, LATENT.enumerate()[7:12], moved=torch.ones(5, dtype=torch.bool))
-    save_tensors(folder / "state.safetensors", cache.checkpoint(), {})
+    save_tensors(folder / "state.safetensors", cache.state_dict(), {})
 
 
 def open_mapped_chains(folder: Path) -> object:
     cache = ChainCache(LATENT, ROWS, folder / "chains")
     tensors, _ = load_tensors(folder / "state.safetensors")
-    cache.restore(tensors)
+    cache.load_state_dict(tensors)
     return contents(cache)
 
 

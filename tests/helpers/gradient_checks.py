@@ -7,7 +7,7 @@ from torch import Tensor
 
 from helpers.significance import standard_scores, threshold
 from helpers.small_models import Enumerated, Gradients, gradients
-from jsa import Batch, Estimator, LatentVariableModel, PersistentEstimator
+from jsa import Batch, Estimator, LatentVariableModel
 
 LARGEST_RELATIVE_ERROR = 0.01
 """The standard error of a parameter block may be this share of the exact gradient's norm: else nothing is tested."""
@@ -31,19 +31,19 @@ def gradient_draws(
     draws: dict[str, list[Tensor]] = {name: [] for name, _ in model.named_parameters()}
     for _ in range(repetitions):
         if exact is not None:
-            assert isinstance(estimator, PersistentEstimator)
             place_chains(estimator, exact, len(batch))
         for name, gradient in gradients(model, estimator(model, batch).loss).items():
             draws[name].append(gradient)
     return {name: torch.stack(values) for name, values in draws.items()}
 
 
-def place_chains(estimator: PersistentEstimator, exact: Enumerated, rows: int) -> None:
+def place_chains(estimator: Estimator, exact: Enumerated, rows: int) -> None:
     """Puts the chains of the repeated rows where the exact posterior wants them."""
     copies = rows // exact.posterior.shape[1]
     numbers = torch.multinomial(exact.posterior.T, copies, replacement=True)
     everywhere = torch.ones(rows, dtype=torch.bool)
-    estimator.cache.write(torch.arange(rows), exact.states[numbers.T.flatten()], everywhere)
+    assert estimator.chains is not None
+    estimator.chains.write(torch.arange(rows), exact.states[numbers.T.flatten()], everywhere)
 
 
 def largest_score(draws: Gradients, expected: Gradients) -> float:

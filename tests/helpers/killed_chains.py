@@ -32,27 +32,23 @@ ROWS = 60
 GENERATIONS = 3
 STEPS = 4
 BATCH = 10
-ROWS_A_PART = 8
 
 
 class WritesAtOnce(MappedStorage):
     """Known to be wrong: what is written between checkpoints goes to the file."""
 
-    def scatter(self, rows: torch.Tensor, states: torch.Tensor, times: torch.Tensor) -> None:
-        super().scatter(rows, states, times)
+    def write(self, rows: torch.Tensor, states: torch.Tensor, times: torch.Tensor) -> None:
+        super().write(rows, states, times)
         self._file.write(rows.numpy(), make_records(states.numpy(), times.numpy()))
 
 
 class DoesNotWait(MappedStorage):
     """Known to be wrong: a checkpoint counts before its state file is in its place."""
 
-    def checkpoint(self) -> dict[str, torch.Tensor]:
-        tensors = super().checkpoint()
-        super().committed()
-        return tensors
-
-    def committed(self) -> None:
-        pass
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        saved = super().state_dict()
+        self.commit(saved)
+        return saved
 
 
 class RecordsTooEarly(MappedStorage):
@@ -90,7 +86,7 @@ def reopened(folder: Path) -> tuple[ChainCache, int]:
     if not state.is_file():
         return cache, cache.visits // (STEPS * BATCH)
     tensors, notes = load_tensors(state)
-    cache.restore(tensors)
+    cache.load_state_dict(tensors)
     return cache, int(str(notes["done"]))
 
 
@@ -100,10 +96,11 @@ def go_on(folder: Path, with_state_file: bool) -> ChainCache:
     for generation in range(done + 1, GENERATIONS + 1):
         write_steps(cache, generation)
         if with_state_file:
-            save_tensors(folder / "state.safetensors", cache.checkpoint(), {"done": generation})
-            cache.committed()
+            saved = cache.state_dict()
+            save_tensors(folder / "state.safetensors", saved, {"done": generation})
+            cache.commit(saved)
         else:
-            cache.flush()
+            cache.commit()
     return cache
 
 
@@ -150,7 +147,6 @@ def main(folder: Path) -> None:
     torch.set_num_threads(1)
     # A kill leaves what the system has taken, on the disk or not, so there is nothing to wait for.
     os.fsync = lambda descriptor: None
-    jsa.chains.mapped.ROWS_A_PART = ROWS_A_PART
     for each in [Kill(**fields) for fields in json.load(sys.stdin)]:
         path = folder / str(each)
         path.mkdir()

@@ -8,8 +8,7 @@ from torture.kills import Kill
 # stage I before the 13th, and some 20 more in stage II.
 WRITING = ("begin", "half", "written", "flushed", "renamed", "settled")
 JOURNAL = (
-    *("begin", "part", "written", "committing", "marked", "applying"),
-    *("applied", "flushed", "recorded", "removing", "removed"),
+    *("begin", "written", "committing", "marked", "applying", "applied", "flushed", "recorded", "removing", "removed"),
 )
 
 
@@ -28,9 +27,10 @@ def checkpoint_kills() -> list[Kill]:
 
 def journal_kills() -> list[Kill]:
     """Inside the journal of memory-mapped chains."""
-    places = [f"journal-{place}" for place in JOURNAL]
-    files = [f"journal-0.safetensors-{place}" for place in ("begin", "half", "flushed", "renamed")]
-    return [Kill("in the journal", f"{place}:{count}") for place in [*places, *files] for count in (2, 25)]
+    kills = [f"journal-{place}:{count}" for place in JOURNAL for count in (2, 25)]
+    steps = ("begin", "half", "flushed", "renamed")
+    kills += [f"journal-{generation}.safetensors-{step}:1" for step in steps for generation in (2, 25)]
+    return [Kill("in the journal", kill) for kill in kills]
 
 
 def stage_two_kills() -> list[Kill]:

@@ -11,13 +11,17 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from jsa.batch import Batch
 from jsa.chains.mapped import MappedStorage
 from jsa.chains.storage import MemoryStorage, Storage, check_description, description
 from jsa.errors import CheckpointError, UsageError, check_at_least
 from jsa.io.tensor_files import load_tensors, save_tensors
 from jsa.latent import LatentSpace
+from jsa.model import Posterior
 
 FORMAT = 1
+LARGEST_SAVE = 1 << 31
+"""How many bytes of chains in files are gathered in memory to save them as one file."""
 
 
 class _Standing(NamedTuple):
@@ -34,12 +38,11 @@ class ChainCache:
 
     A state takes a bit for a Bernoulli variable, a byte for a categorical one and a float32 for a continuous one.
     Beside it stands when the chain last moved, counted in visits of any row; zero says that it was never visited.
-    The cache is no part of any ``state_dict``. Save it with ``save``; or, beside a state file of your own, put into
-    that file what ``checkpoint`` gives, call ``committed`` when the file is in its place, and give the same tensors
-    to ``restore`` when a run goes on.
+    The cache is not part of any module's ``state_dict``. A checkpoint is: put what its own ``state_dict`` returns into
+    a state file, write that file, then ``commit`` the same tensors; ``load_state_dict`` takes them when a run resumes.
 
-    Memory-mapped chains hold what is written in memory until a checkpoint commits: in a loop of your own, call
-    ``flush`` from time to time.
+    Memory-mapped chains hold what is written in memory until it is committed: in a loop of your own without a state
+    file, call ``commit()`` from time to time.
 
     Args:
         latent: What a state is made of.
@@ -95,8 +98,18 @@ class ChainCache:
         self, index: Int64[Tensor, " batch"], dtype: torch.dtype = torch.float32
     ) -> tuple[Float[Tensor, "batch width"], Bool[Tensor, " batch"]]:
         """The states of these rows, and which of the rows have ever been visited."""
-        states, times = self._storage.gather(index)
+        states, times = self._storage.read(index)
         return self.latent.unpack(states.to(index.device), dtype), (times > 0).to(index.device)
+
+    @torch.no_grad()
+    def initial_states(self, batch: Batch, posterior: Posterior) -> Float[Tensor, "batch width"]:
+        """Return where the chains of a batch stand; a row that was never visited starts from a draw of q."""
+        cached, visited = self.read(batch.index, batch.state_dtype)
+        # What became known since the last visit.
+        cached = batch.completed(cached)
+        if bool(visited.all()):
+            return cached
+        return torch.where(visited.unsqueeze(-1), cached, posterior.sample((1,))[0])
 
     def write(
         self, index: Int64[Tensor, " batch"], h: Float[Tensor, "batch width"], moved: Bool[Tensor, " batch"]
@@ -114,7 +127,7 @@ class ChainCache:
         before = self._standing(index)
         times = before.times
         now = torch.where(moved.to(times.device) | (times == 0), visits, times)
-        self._storage.scatter(index, self.latent.pack(h), now)
+        self._storage.write(index, self.latent.pack(h), now)
         self._storage.visits = visits
         self._before = before
 
@@ -142,8 +155,8 @@ class ChainCache:
     def forget(self, index: Int64[Tensor, " batch"]) -> None:
         """Ends the chains of these rows: at their next visit they start anew from q."""
         index = index.unique()
-        states, times = self._storage.gather(index)
-        self._storage.scatter(index, torch.zeros_like(states), torch.zeros_like(times))
+        states, times = self._storage.read(index)
+        self._storage.write(index, torch.zeros_like(states), torch.zeros_like(times))
         self._before = None
 
     def adopt(self, other: ChainCache) -> None:
@@ -166,8 +179,8 @@ class ChainCache:
                 f"{', '.join(map(str, other.latent.layers))} with {other.rows} rows or more"
             )
         for rows, times in other._storage.visited():
-            states, _ = other._storage.gather(rows)
-            self._storage.scatter(rows, states, times)
+            states, _ = other._storage.read(rows)
+            self._storage.write(rows, states, times)
         self._storage.visits = other.visits
 
     def __reduce__(self) -> str | tuple[object, ...]:
@@ -181,59 +194,67 @@ class ChainCache:
 
         A pass is as many visits as there are rows, so that the age means the same under epochs and random scan.
         """
-        return self._passes(self._storage.times(index).to(index.device))
+        return self._passes(self._storage.read(index)[1].to(index.device))
 
     def ages(self) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, " some"]]]:
         """The rows that have a chain and their ages, some at a time; this reads the whole cache."""
         for rows, times in self._storage.visited():
             yield rows, self._passes(times)
 
-    def checkpoint(self) -> dict[str, Tensor]:
-        """What a state file must hold of the chains: all of them, or a few numbers where they are memory-mapped.
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return what a state file must hold of the chains: all of them, or two numbers if they are memory-mapped.
 
-        Memory-mapped chains write the rows touched since the last checkpoint to a journal, at a cost in proportion to
+        Memory-mapped chains stage the rows written since the last commit in a journal, at a cost in proportion to
         them. The tensors are not copied: write them to the file before the next step.
         """
         self._before = None
-        return self._storage.checkpoint()
+        return self._storage.state_dict()
 
-    def committed(self) -> None:
-        """To be called when the state file that holds the last ``checkpoint`` is in its place, before any write."""
-        self._storage.committed()
+    def commit(self, saved: Mapping[str, Tensor] | None = None) -> None:
+        """Make memory-mapped chains permanent as they were staged; chains in memory need nothing.
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Puts the chains back to where they stood when ``checkpoint`` gave these tensors.
+        Committing again does nothing, and what can no longer be committed is refused.
 
-        For memory-mapped chains that is the last checkpoint whose state file was put in its place, whether or not
-        ``committed`` was reached or came to its end.
+        Args:
+            saved: What ``state_dict`` returned, once the state file that holds it is in place. Where there is no state
+                file leave it out: the chains are then committed as they are now.
         """
-        self._storage.restore(tensors)
+        self._storage.commit(self.state_dict() if saved is None else saved)
+
+    def load_state_dict(self, saved: Mapping[str, Tensor]) -> None:
+        """Go back to where the chains stood when ``state_dict`` returned these tensors.
+
+        Memory-mapped chains can go back to the last checkpoint whose state file is in place, whether or not it was
+        committed; a commit that a killed process left unfinished is finished.
+        """
+        self._storage.load_state_dict(saved)
         self._before = None
 
-    def flush(self) -> None:
-        """A checkpoint of memory-mapped chains that needs no state file; chains in memory have no use for it.
-
-        Do not use it between the checkpoints of a state file: that file would then be older than the chains.
-        """
-        self.checkpoint()
-        self.committed()
-
     def save(self, path: Path | str) -> None:
-        """Writes the chains to one safetensors file, whole or not at all."""
-        save_tensors(Path(path), self._storage.tensors(), self._description)
+        """Write the chains to one safetensors file, whole or not at all."""
+        if isinstance(self._storage, MappedStorage) and self.rows * self.bytes_per_row > LARGEST_SAVE:
+            raise UsageError(
+                f"these {self.rows} chains are too many to gather in memory for one file: commit them and copy their "
+                "folder instead"
+            )
+        whole = ChainCache(self.latent, self.rows)
+        whole.adopt(self)
+        save_tensors(Path(path), whole.state_dict(), self._description)
 
     def load(self, path: Path | str) -> None:
-        """Reads chains that ``save`` wrote for the same latent space and number of rows."""
+        """Read chains that ``save`` wrote for the same latent space and number of rows."""
         path = Path(path)
         if not path.is_file():
             raise CheckpointError(f"there are no chains at {path}")
         found, notes = load_tensors(path)
         check_description(path, notes, self._description)
+        whole = ChainCache(self.latent, self.rows)
         try:
-            self._storage.fill(found)
+            whole.load_state_dict(found)
         except CheckpointError as error:
             raise CheckpointError(f"{path} is damaged ({error}): delete it and start the chains anew") from error
-        self._before = None
+        everything = torch.arange(self.rows)
+        self._put_back(_Standing(whole.visits, everything, *whole._storage.read(everything)))
 
     def _check(self, h: Tensor) -> None:
         """Refuses what is no state, which would be packed to some other one: by its width, and once by its values."""
@@ -245,10 +266,10 @@ class ChainCache:
         self._checked = True
 
     def _standing(self, index: Tensor) -> _Standing:
-        return _Standing(self.visits, index, *self._storage.gather(index))
+        return _Standing(self.visits, index, *self._storage.read(index))
 
     def _put_back(self, standing: _Standing) -> None:
-        self._storage.scatter(standing.rows, standing.states, standing.times)
+        self._storage.write(standing.rows, standing.states, standing.times)
         self._storage.visits = standing.visits
         self._before = None
 

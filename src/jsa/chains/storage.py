@@ -1,9 +1,9 @@
-"""Where chains are kept: the protocol of a storage, and chains in memory."""
+"""Where chains are kept: what every storage can do, and chains in memory."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
 import torch
 from jaxtyping import Int64, UInt8
@@ -17,62 +17,94 @@ States = UInt8[Tensor, "batch bytes"]
 Times = Int64[Tensor, " batch"]
 
 
-class Storage(Protocol):
-    """Packed states and the times of their last moves, by row number; a time of zero says never visited.
+class Storage(ABC):
+    """Packed states and the times of their last moves, by row number; a time of zero means never visited.
 
     Attributes:
-        visits: How many visits of rows were written: the clock of the times.
-        bytes_per_row: What a row takes.
+        visits: The number of visits written so far: the clock of the times.
+        bytes_per_row: The size of a row.
     """
 
     visits: int
     bytes_per_row: int
 
-    def gather(self, rows: Rows) -> tuple[States, Times]:
-        """The states and times of rows, as copies; a number that is no row is refused with a UsageError."""
-        ...
+    @abstractmethod
+    def read(self, rows: Rows) -> tuple[States, Times]:
+        """Return copies of the states and times of rows; an unknown row number is refused with a UsageError."""
 
-    def times(self, rows: Rows) -> Times:
-        """The times of rows."""
-        ...
+    @abstractmethod
+    def write(self, rows: Rows, states: States, times: Times) -> None:
+        """Store states and times of known rows, none of which occurs twice."""
 
-    def scatter(self, rows: Rows, states: States, times: Times) -> None:
-        """Stores states and times of rows, of which none occurs twice and all are known to be there."""
-        ...
+    @abstractmethod
+    def visited(self) -> Iterator[tuple[Rows, Times]]:
+        """Yield the rows that have a chain with their times, some at a time."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return what a state file must hold of the chains."""
+
+    @abstractmethod
+    def commit(self, saved: Mapping[str, Tensor]) -> None:
+        """Make what this ``state_dict`` stands for permanent; its state file is in place."""
+
+    @abstractmethod
+    def load_state_dict(self, saved: Mapping[str, Tensor]) -> None:
+        """Go back to where the chains stood when ``state_dict`` returned this."""
+
+
+class MemoryStorage(Storage):
+    """Chains in two tensors, so that a batch is read and written by one indexed operation each."""
+
+    def __init__(self, rows: int, state_bytes: int, device: torch.device | str) -> None:
+        self.visits = 0
+        self._states = torch.zeros(rows, state_bytes, dtype=torch.uint8, device=device)
+        self._times = torch.zeros(rows, dtype=torch.int64, device=device)
+        self.bytes_per_row = state_bytes + self._times.itemsize
+
+    def read(self, rows: Rows) -> tuple[States, Times]:
+        if self._times.device.type != "cpu":
+            # A wrong number would end the process there, and the check waits for the device.
+            check_rows(rows, len(self._times))
+        rows = rows.to(self._times.device)
+        try:
+            return self._states.index_select(0, rows), self._times.index_select(0, rows)
+        except (IndexError, RuntimeError):
+            check_rows(rows, len(self._times))
+            raise
+
+    def write(self, rows: Rows, states: States, times: Times) -> None:
+        device = self._times.device
+        rows = rows.to(device)
+        self._states.index_copy_(0, rows, states.to(device))
+        self._times.index_copy_(0, rows, times.to(device))
 
     def visited(self) -> Iterator[tuple[Rows, Times]]:
-        """All rows that have a chain, with their times, some at a time."""
-        ...
+        rows = self._times.nonzero().flatten()
+        yield rows, self._times.index_select(0, rows)
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Everything: ``states``, ``moved_at`` and ``clock``."""
-        ...
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return all chains; the tensors are not copied."""
+        return {"states": self._states, "moved_at": self._times, "clock": torch.tensor([self.visits])}
 
-    def fill(self, tensors: Mapping[str, Tensor]) -> None:
-        """Takes everything from what ``tensors`` gave."""
-        ...
+    def commit(self, saved: Mapping[str, Tensor]) -> None:
+        """Do nothing: the state file holds everything."""
 
-    def checkpoint(self) -> dict[str, Tensor]:
-        """What a state file must hold of the chains."""
-        ...
-
-    def committed(self) -> None:
-        """The state file with what ``checkpoint`` gave is in its place."""
-        ...
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Goes back to where the chains stood when ``checkpoint`` gave these tensors."""
-        ...
+    def load_state_dict(self, saved: Mapping[str, Tensor]) -> None:
+        check_shapes(saved, self.state_dict())
+        self._states.copy_(saved["states"])
+        self._times.copy_(saved["moved_at"])
+        self.visits = int(saved["clock"])
 
 
 def description(latent: LatentSpace, rows: int, format_number: int) -> dict[str, object]:
-    """What chains belong to."""
+    """Return what chains belong to."""
     layers = [[layer.kind, layer.variables, layer.classes] for layer in latent.layers]
     return {"format": format_number, "rows": rows, "layers": layers}
 
 
 def check_description(where: object, found: object, expected: Mapping[str, object]) -> None:
-    """Refuses chains that belong to something else."""
+    """Refuse chains that belong to something else."""
     for key, value in expected.items():
         other = found.get(key, "unknown") if isinstance(found, dict) else "unknown"
         if other != value:
@@ -83,7 +115,7 @@ def check_description(where: object, found: object, expected: Mapping[str, objec
 
 
 def check_shapes(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Refuses tensors that are not those of the chains."""
+    """Refuse tensors that are not those of the chains."""
     for name, tensor in expected.items():
         if name not in found or (found[name].shape, found[name].dtype) != (tensor.shape, tensor.dtype):
             raise CheckpointError(
@@ -92,77 +124,11 @@ def check_shapes(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
             )
 
 
-def row_error(row: int, rows: int) -> UsageError:
-    """The error for a row number that is not there."""
-    return UsageError(
-        f"a batch has row number {row}, but the cache was made for {rows} rows: give it the length "
-        "of the training data, and number the rows from 0"
-    )
-
-
-class MemoryStorage:
-    """Chains in two tensors, so that a batch is read and written by one indexed operation each."""
-
-    def __init__(self, rows: int, state_bytes: int, device: torch.device | str) -> None:
-        self.visits = 0
-        self._states = torch.zeros(rows, state_bytes, dtype=torch.uint8, device=device)
-        self._times = torch.zeros(rows, dtype=torch.int64, device=device)
-        self.bytes_per_row = state_bytes + self._times.itemsize
-
-    def gather(self, rows: Rows) -> tuple[States, Times]:
-        """The states and times of rows."""
-        return self._select(self._states, rows), self._select(self._times, rows)
-
-    def times(self, rows: Rows) -> Times:
-        """The times of rows."""
-        return self._select(self._times, rows)
-
-    def scatter(self, rows: Rows, states: States, times: Times) -> None:
-        """Stores states and times of rows."""
-        device = self._states.device
-        where = rows.to(device)
-        self._states.index_copy_(0, where, states.to(device))
-        self._times.index_copy_(0, where, times.to(device))
-
-    def visited(self) -> Iterator[tuple[Rows, Times]]:
-        """All rows that have a chain, at once."""
-        rows = self._times.nonzero().flatten()
-        yield rows, self._times.index_select(0, rows)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Everything; the tensors are not copied."""
-        return {"states": self._states, "moved_at": self._times, "clock": torch.tensor([self.visits])}
-
-    def fill(self, tensors: Mapping[str, Tensor]) -> None:
-        """Takes everything."""
-        check_shapes(tensors, self.tensors())
-        self._states.copy_(tensors["states"])
-        self._times.copy_(tensors["moved_at"])
-        self.visits = int(tensors["clock"])
-
-    def checkpoint(self) -> dict[str, Tensor]:
-        """All chains: the state file holds them."""
-        return self.tensors()
-
-    def committed(self) -> None:
-        """Nothing is left to do."""
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Takes all chains back."""
-        self.fill(tensors)
-
-    def _select(self, source: Tensor, rows: Tensor) -> Tensor:
-        if source.device.type != "cpu":
-            # A wrong number would end the process there, and the check waits for the device.
-            self._check(rows)
-        try:
-            return source.index_select(0, rows.to(source.device))
-        except (IndexError, RuntimeError):
-            self._check(rows)
-            raise
-
-    def _check(self, rows: Tensor) -> None:
-        if rows.numel():
-            for row in torch.stack(torch.aminmax(rows)).tolist():
-                if not 0 <= row < len(self._states):
-                    raise row_error(row, len(self._states))
+def check_rows(rows: Rows, count: int) -> None:
+    """Refuse a row number that does not exist."""
+    for row in torch.stack(torch.aminmax(rows)).tolist() if rows.numel() else ():
+        if not 0 <= row < count:
+            raise UsageError(
+                f"a batch has row number {row}, but the cache was made for {count} rows: give it the length "
+                "of the training data, and number the rows from 0"
+            )

@@ -3,7 +3,7 @@
 from jsa.estimators.arm import ARM
 from jsa.estimators.arms import ARMS
 from jsa.estimators.arsm import ARSM
-from jsa.estimators.base import Description, Estimator
+from jsa.estimators.base import Description, Estimator, Stage
 from jsa.estimators.concrete import Concrete
 from jsa.estimators.disarm import DisARM
 from jsa.estimators.enumeration import Enumeration
@@ -14,7 +14,7 @@ from jsa.estimators.leave_one_out import LeaveOneOut
 from jsa.estimators.markovian_score_climbing import MarkovianScoreClimbing
 from jsa.estimators.muprop import MuProp
 from jsa.estimators.nvil import NVIL
-from jsa.estimators.persistent import PersistentEstimator, Stage
+from jsa.estimators.persistent import PersistentEstimator
 from jsa.estimators.rao_blackwell import RaoBlackwellJSA
 from jsa.estimators.rebar import Rebar
 from jsa.estimators.reinforce import Reinforce

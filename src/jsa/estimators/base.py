@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.batch import Batch, Estimate
+from jsa.chains import ChainCache
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
 from jsa.model_calls import EvaluatedStates, draw, evaluate, posterior_of
+
+
+class Stage(IntEnum):
+    """Where the chains start at a visit."""
+
+    FRESH = 1
+    """Stage I: from a draw of q. The cache is written and not read."""
+    PERSISTENT = 2
+    """Stage II: from the cached state; a row that was never visited starts from q."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,19 @@ class Estimator(nn.Module, ABC):
     description: ClassVar[Description]
     bookkeeping: ClassVar[tuple[str, ...]] = ()
     """Entries of the state_dict that it does not learn, such as the stage of chains."""
+    keeps_chains: ClassVar[bool] = False
+    """Whether its instances have ``chains``."""
+    chains: ChainCache | None = None
+    """One persistent state for each row of the training data, None for a method without chains."""
+
+    @property
+    def stage(self) -> Stage | None:
+        """Where the chains start at a visit, None for a method without chains; assign it to switch."""
+        return None
+
+    @stage.setter
+    def stage(self, stage: Stage | int) -> None:
+        raise UsageError(f"{type(self).__name__} has no chains and so no stages: leave the stage alone")
 
     @property
     def learns(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from enum import IntEnum
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from torch import Tensor
 from jsa.batch import Batch, Estimate
 from jsa.chains import ChainCache
 from jsa.errors import UsageError
-from jsa.estimators.base import at_least, space_of
+from jsa.estimators.base import Stage, at_least, space_of
 from jsa.estimators.weighted import WeightedEstimator, weighted_loss
 from jsa.importance import cached_state_win_rate, effective_sample_size, log_mean_weight
 from jsa.kernels.independence import metropolis_independence
@@ -22,15 +21,6 @@ from jsa.kernels.trajectory import Trajectory
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel, Posterior
 from jsa.model_calls import posterior_of
-
-
-class Stage(IntEnum):
-    """Where the chains start at a visit."""
-
-    FRESH = 1
-    """Stage I: from a draw of q. The cache is written and not read."""
-    PERSISTENT = 2
-    """Stage II: from the cached state; a row that was never visited starts from q."""
 
 
 class PersistentEstimator(WeightedEstimator, ABC):
@@ -46,6 +36,8 @@ class PersistentEstimator(WeightedEstimator, ABC):
     """
 
     bookkeeping: ClassVar[tuple[str, ...]] = (*WeightedEstimator.bookkeeping, "stage_number")
+    keeps_chains: ClassVar[bool] = True
+    chains: ChainCache
     stage_number: Tensor
 
     def __init__(
@@ -63,7 +55,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
         self.register_buffer("stage_number", torch.zeros((), dtype=torch.int64))
         self.register_load_state_dict_post_hook(_take_stage)  # type: ignore[no-untyped-call]
         self.stage = stage
-        self.cache = ChainCache(space_of(latent, type(self).__name__), rows, cache_folder, device)
+        self.chains = ChainCache(space_of(latent, type(self).__name__), rows, cache_folder, device)
 
     @property
     def stage(self) -> Stage:
@@ -93,13 +85,13 @@ class PersistentEstimator(WeightedEstimator, ABC):
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Moves the chains of the batch, weighs the candidates, and stores where the chains stand."""
-        if model.latent != self.cache.latent:
+        if model.latent != self.chains.latent:
             raise UsageError(
                 f"the chains of this {type(self).__name__} are for another latent space than that of "
                 f"{type(model).__name__}: make it with model.latent"
             )
         posterior = posterior_of(model, batch)
-        initial = None if self.stage == Stage.FRESH else self.initial_states(batch, posterior)
+        initial = None if self.stage == Stage.FRESH else self.chains.initial_states(batch, posterior)
         with self.evaluating_candidates():
             trajectory = self.move(model, batch, posterior, initial)
         loss = self.remember(weighted_loss(model, batch, trajectory.evaluated, self.weigh(trajectory)))
@@ -113,24 +105,14 @@ class PersistentEstimator(WeightedEstimator, ABC):
         }
         return Estimate(loss, log_mean_weight(proposed).mean(), trajectory.log_weights, diagnostics)
 
-    @torch.no_grad()
-    def initial_states(self, batch: Batch, posterior: Posterior) -> Float[Tensor, "batch width"]:
-        """Where the chains of a batch stand; a row that was never visited starts from a draw of q."""
-        cached, visited = self.cache.read(batch.index, batch.state_dtype)
-        # What became known since the last visit.
-        cached = batch.completed(cached)
-        if bool(visited.all()):
-            return cached
-        return torch.where(visited.unsqueeze(-1), cached, posterior.sample((1,))[0])
-
     def store(
         self, batch: Batch, last: Float[Tensor, "batch width"], moved: Bool[Tensor, " batch"]
     ) -> dict[str, Float[Tensor, ""]]:
         """Writes where the chains stand, in training mode only, and says how old their states are."""
         if self.training:
             fresh = torch.ones_like(moved) if self.stage == Stage.FRESH else moved
-            self.cache.write(batch.index, last, fresh)
-        age = self.cache.age(batch.index)
+            self.chains.write(batch.index, last, fresh)
+        age = self.chains.age(batch.index)
         return {"chain_age": age.mean(), "frozen_share": (age >= 1).to(age.dtype).mean()}
 
 

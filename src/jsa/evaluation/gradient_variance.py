@@ -12,8 +12,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.batch import Batch
+from jsa.chains import ChainCache
 from jsa.errors import UsageError
-from jsa.estimators import Estimator, PersistentEstimator, Stage
+from jsa.estimators import Estimator, Stage
 from jsa.evaluation.moments import GROUPS, Moments, gradient_vectors, group_sizes, parameter_groups
 from jsa.evaluation.posterior_gradient import PosteriorGradient, moved
 from jsa.evaluation.results import LogVariance
@@ -74,14 +75,14 @@ def gradient_report(
     groups = parameter_groups(model, batch)
     # In evaluation mode no running mean moves and no chain is written by a draw.
     with in_evaluation_mode(estimator), _held_chains(estimator, batch), counting(model) as counter:
-        if isinstance(estimator, PersistentEstimator):
+        if estimator.chains is not None:
             estimator.stage = Stage.PERSISTENT
             # Rows without a chain get one; the others stay where training left them.
-            _move_chains(model, estimator, batch, 0)
+            _move_chains(model, estimator.chains, batch, 0)
         counter.states = 0
         given_state, _ = _variances(model, estimator, batch, groups, draws, 0, progress)
         evaluations = counter.states / (draws * len(batch))
-        if not isinstance(estimator, PersistentEstimator):
+        if estimator.chains is None:
             return GradientReport(given_state, given_state, {}, evaluations)
         total, means = _variances(model, estimator, batch, groups, draws, moves, progress)
     if reference is None:
@@ -138,8 +139,8 @@ def _variances(
     for size in group_sizes(draws):
         group = {name: Moments() for name in groups}
         for _ in range(size):
-            if moves and isinstance(estimator, PersistentEstimator):
-                _move_chains(model, estimator, batch, moves)
+            if moves and estimator.chains is not None:
+                _move_chains(model, estimator.chains, batch, moves)
             for name, gradient in gradient_vectors(estimator(model, batch).loss, groups).items():
                 group[name].add(gradient)
             if progress is not None:
@@ -161,22 +162,22 @@ def _interval(variance: float, by_group: Sequence[float]) -> LogVariance:
 
 
 @torch.no_grad()
-def _move_chains(model: LatentVariableModel, estimator: PersistentEstimator, batch: Batch, moves: int) -> None:
+def _move_chains(model: LatentVariableModel, chains: ChainCache, batch: Batch, moves: int) -> None:
     posterior = posterior_of(model, batch)
-    state = estimator.initial_states(batch, posterior)
+    state = chains.initial_states(batch, posterior)
     state = moved(model, batch, posterior, state, moves)
-    estimator.cache.write(batch.index, state, torch.ones(len(batch), dtype=torch.bool, device=state.device))
+    chains.write(batch.index, state, torch.ones(len(batch), dtype=torch.bool, device=state.device))
 
 
 @contextmanager
 def _held_chains(estimator: Estimator, batch: Batch) -> Iterator[None]:
     """Within it the chains of a batch may be moved; then they are where they were, and in the stage they were in."""
-    if not isinstance(estimator, PersistentEstimator):
+    stage = estimator.stage
+    if estimator.chains is None or stage is None:
         yield
         return
-    stage = estimator.stage
     try:
-        with estimator.cache.held(batch.index):
+        with estimator.chains.held(batch.index):
             yield
     finally:
         estimator.stage = stage

@@ -154,11 +154,11 @@ def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor
     if not chains:
         return
     if not opened.config.machine.mapped_chains:
-        cache.restore(chains)
+        cache.load_state_dict(chains)
         return
     with opened.folder.in_use():
         mapped = ChainCache(cache.latent, cache.rows, opened.folder.mapped_chains)
-        mapped.restore(chains)
+        mapped.load_state_dict(chains)
         states, visited = mapped.read(index)
     there = visited.nonzero().flatten()
     cache.write(index[there], states[there], moved=torch.ones(len(there), dtype=torch.bool))

@@ -17,7 +17,7 @@ from jsa.batch import Estimate
 from jsa.chains import frozen_chains
 from jsa.data import Dataset, batches_in_epoch, epoch_order
 from jsa.errors import NumericalError
-from jsa.estimators import PersistentEstimator, Stage
+from jsa.estimators import Stage
 from jsa.evaluation.likelihood import Likelihood, likelihood
 from jsa.evaluation.rows import Rows
 from jsa.io.fault_injection import crash_point
@@ -190,7 +190,7 @@ class _Training:
         at, validation = self.state.standing, self.config.validation
         record: dict[str, object] = {"epoch": at.epoch, "step": at.step, "learning_rate": self._rate(at.step - 1)}
         record |= at.means.values()
-        if isinstance(self.estimator, PersistentEstimator):
+        if self.estimator.stage is not None:
             record["stage"] = self._stage()
         if self.config.optimization.non_finite == "skip":
             record["skipped"] = at.skipped
@@ -237,9 +237,9 @@ class _Training:
 
     def _frozen_chains(self) -> dict[str, object]:
         """How many chains stand still, once they persist, and a word about it where they are too many."""
-        if not isinstance(self.estimator, PersistentEstimator) or self.estimator.stage != Stage.PERSISTENT:
+        if self.estimator.chains is None or self.estimator.stage != Stage.PERSISTENT:
             return {}
-        frozen = frozen_chains(self.estimator.cache)
+        frozen = frozen_chains(self.estimator.chains)
         if frozen.warning is not None:
             self.watcher.note(frozen.warning)
         return {"frozen_after_20_passes": frozen.shares[20]}
@@ -280,7 +280,7 @@ class _Training:
             self.folder.keep_leading(epochs)
 
     def _stage(self) -> int | None:
-        return int(self.estimator.stage) if isinstance(self.estimator, PersistentEstimator) else None
+        return None if self.estimator.stage is None else int(self.estimator.stage)
 
     def _rate(self, step: int) -> float:
         return learning_rate(self.config.optimization, step, self.steps)
@@ -308,7 +308,7 @@ class Attempts:
     def __init__(self, learner: Learner, device: torch.device) -> None:
         # Looked for once: walking through all modules would cost as much as a small step.
         self._owners = [module for module in learner.modules() if any(True for _ in module.buffers(recurse=False))]
-        self._chains = learner.estimator.cache if isinstance(learner.estimator, PersistentEstimator) else None
+        self._chains = learner.estimator.chains
         self._device = device
         self.begin()
 

@@ -12,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from jsa.batch import Estimate
 from jsa.errors import CheckpointError, JsaError, UsageError
-from jsa.estimators import Estimator, PersistentEstimator
+from jsa.estimators import Estimator
 from jsa.io.json_records import from_record, to_record
 from jsa.io.tensor_files import load_tensors, save_tensors
 from jsa.learner import Learner
@@ -221,22 +221,18 @@ class TrainingState:
         self._device = device
         self._identity = identity
 
-    @property
-    def _chains(self) -> PersistentEstimator | None:
-        estimator = self._learner.estimator
-        return estimator if isinstance(estimator, PersistentEstimator) else None
-
     def save(self, path: Path) -> None:
         """Writes the state, whole or not at all; one that is not finite is refused."""
         refuse_non_finite_weights(self._learner)
-        chains = self._chains
+        chains = self._learner.estimator.chains
+        staged = {} if chains is None else chains.state_dict()
         parts: dict[str, Mapping[str, Tensor]] = {
             "learner": self._learner.state_dict(),
             "optimizer": optimizer_tensors(self._learner, self._optimizer),
             "average": {} if self._average is None else self._average.state_dict(),
             "random": random_states(self._device),
             "means": self.standing.means.sums,
-            CHAINS: {} if chains is None else chains.cache.checkpoint(),
+            CHAINS: staged,
         }
         tensors = {f"{part}:{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
         notes = {
@@ -246,7 +242,7 @@ class TrainingState:
         }
         save_tensors(path, tensors, notes)
         if chains is not None:
-            chains.cache.committed()
+            chains.commit(staged)
 
     def load(self, path: Path) -> None:
         """Puts everything to where it was when the state was written."""
@@ -267,8 +263,8 @@ class TrainingState:
             average = _part(tensors, "average")
             check_shapes(self._average, average, path)
             self._average.load_state_dict(average)
-        if self._chains is not None:
-            self._chains.cache.restore(_part(tensors, CHAINS))
+        if self._learner.estimator.chains is not None:
+            self._learner.estimator.chains.load_state_dict(_part(tensors, CHAINS))
         restore_random_states(_part(tensors, "random"), self._device)
         self.standing = standing
 
@@ -279,8 +275,8 @@ def load_learner(path: Path, learner: Learner) -> None:
     weights = _part(tensors, "learner")
     check_shapes(learner, weights, path)
     learner.load_state_dict(weights)
-    if isinstance(learner.estimator, PersistentEstimator):
-        learner.estimator.cache.restore(_part(tensors, CHAINS))
+    if learner.estimator.chains is not None:
+        learner.estimator.chains.load_state_dict(_part(tensors, CHAINS))
 
 
 def load_model(path: Path, model: LatentVariableModel) -> None:

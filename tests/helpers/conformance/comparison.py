@@ -11,7 +11,6 @@ from helpers.conformance.cases import Case, Make
 from helpers.exact_expectations import expected_gradients, largest_difference
 from helpers.gradient_checks import assert_sharp, gradient_draws, largest_score, limit, relative_error
 from helpers.small_models import Example, by_row, enumerated, repeated
-from jsa import PersistentEstimator
 
 CASES: list[Case] = [*score_function.CASES, *relaxed.CASES, *antithetic.CASES, *chains.CASES]
 
@@ -41,7 +40,7 @@ def compare(case: Case, make: Make, example: Example) -> Outcome:
     batch = repeated(example.batch, case.copies)
     estimator = make(example.model, batch)
     exact = None
-    if isinstance(estimator, PersistentEstimator):
+    if estimator.chains is not None:
         with torch.no_grad():
             exact = enumerated(example.model, example.batch)
     draws = gradient_draws(estimator, example.model, batch, case.repetitions, exact)

@@ -66,7 +66,6 @@ def run(arguments: Sequence[str]) -> None:
 
     import torch
 
-    from jsa.estimators import PersistentEstimator
     from jsa.evaluation.gradient_variance import check_draws, gradient_report
     from jsa.evaluation.posterior_gradient import can_be_enumerated, check_reference_moves, posterior_gradient
     from jsa.evaluation.results import figures_record
@@ -82,12 +81,12 @@ def run(arguments: Sequence[str]) -> None:
     torch.manual_seed(parsed.seed)
     # All methods are built before any is measured, so that a refusal comes before the work.
     methods = [_prepare(name, parsed, opened, state, batch) for name in dict.fromkeys(parsed.estimators)]
-    with_chains = any(isinstance(method.estimator, PersistentEstimator) for method in methods)
+    with_chains = any(method.estimator.chains is not None for method in methods)
     reference = posterior_gradient(opened.model, batch, parsed.reference_moves) if with_chains else None
     _print_head()
     figures = {}
     for method in methods:
-        rounds = 2 if isinstance(method.estimator, PersistentEstimator) else 1
+        rounds = 1 if method.estimator.chains is None else 2
         with evaluation_progress(rounds * parsed.draws, method.name) as progress:
             report = gradient_report(
                 opened.model,
@@ -173,7 +172,6 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
     """Build a method with all that the run knows of it, and make one estimate of two rows to reveal refusals."""
     import torch
 
-    from jsa.estimators import PersistentEstimator
     from jsa.estimators.registry import build_estimator, option_defaults
     from jsa.runs.build import take_chains
     from jsa.torch_contexts import in_evaluation_mode
@@ -191,8 +189,8 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
     trained = of_the_run and as_it_learned and state.is_file()
     if trained:
         load_estimator(state, estimator)
-    if isinstance(estimator, PersistentEstimator):
-        take_chains(estimator.cache, opened, state, batch.index)
+    if estimator.chains is not None:
+        take_chains(estimator.chains, opened, state, batch.index)
     with in_evaluation_mode(estimator), torch.random.fork_rng():
         estimator(opened.model, batch.take(torch.arange(min(2, len(batch)))))
     return _Method(name, estimator, not trained and estimator.learns)
