@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
 
@@ -15,23 +13,19 @@ from matplotlib.figure import Figure
 
 from helpers.small_results import result
 from jsa.errors import UsageError
-from jsa.experiments.figures import COLORS, MARKERS, STYLES, draw_figures, over_seeds
+from jsa.experiments.figures import MARKERS, draw_figures, over_seeds
 from jsa.experiments.results import Result
-from jsa.experiments.tables import TABLES
-from jsa.report.entry import MARKS
+from jsa.experiments.tables import METHODS, TABLES
+from jsa.report.styles import MARKS
 
 
 def test_every_method_has_its_own_look() -> None:
     for found in TABLES.values():
-        looks = [STYLES[method.name] for method in found.methods]
+        looks = [METHODS[name].style for name in found.rows]
         assert len(set(looks)) == len(looks)
 
 
-def test_figures_and_the_page_have_the_same_colors_and_marks() -> None:
-    sheet = files("jsa.report").joinpath("page", "page.css").read_text(encoding="utf-8")
-    light = dict(reversed(re.findall(r"--color-(\d+): (#\w+)", sheet)))
-    assert [light[str(number)] for number in range(len(COLORS))] == [color.lower() for color in COLORS]
-    assert len(light) == len(COLORS)
+def test_figures_have_as_many_marks_as_the_page() -> None:
     assert len(MARKERS) == MARKS
 
 

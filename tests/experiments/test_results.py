@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from helpers.small_results import result
 from jsa.errors import UsageError
 from jsa.experiments.jobs import Deviations, Places
-from jsa.experiments.results import is_done, read_result, read_results, significant, write_result
+from jsa.experiments.results import is_done, read_result, read_results, write_result
+from jsa.experiments.version_0_1_0 import NAMES, SETTINGS
+from jsa.io.json_records import to_record
+from jsa.runs.config import TrainConfig
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -90,5 +95,100 @@ def test_a_file_has_a_line_for_each_point(tmp_path: Path) -> None:
     assert sum('"valid_nll"' in line for line in lines) == len(result().curve)
 
 
-def test_figures_keep_seven_digits() -> None:
-    assert significant({"epoch": 3, "nll": 101.123456789}) == {"epoch": 3, "nll": 101.1235}
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def test_every_committed_result_is_read() -> None:
+    """They are those of version 0.1.0, spelled as it spelled them."""
+    paths = sorted(RESULTS.glob("table*/*/*.json"))
+    assert len(paths) > 50
+    assert any('"optimiser"' in path.read_text(encoding="utf-8") for path in paths)
+    for path, found in zip(paths, read_results(RESULTS), strict=True):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        assert found.test.nll == record["test"]["nll"]
+        assert found.config.network.initialization == record["config"]["network"]["initialisation"]
+        assert len(found.curve) == len(record["curve"])
+        assert Places(RESULTS, RESULTS).result(found.job) == path
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """A result of version 0.1.0 at some path, and what was changed in it."""
+    one = RESULTS / "table1" / "paper" / "linear-jsa-seed0.json"
+    record = json.loads(one.read_text(encoding="utf-8"))
+    change(record)
+    path.write_text(json.dumps(record))
+    return path
+
+
+def test_a_missing_setting_has_the_value_of_0_1_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(record: dict[str, Any]) -> None:
+        del record["config"]["batch_size"], record["config"]["optimisation"]["learning_rate"]
+        del record["config"]["machine"]["mapped_chains"]
+
+    path = changed(tmp_path / "one.json", without)
+    assert read_result(path).config == read_result(changed(tmp_path / "whole.json", lambda record: None)).config
+    # It is that of the frozen record, whatever the default is today.
+    monkeypatch.setitem(cast(dict[str, Any], SETTINGS), "batch_size", 51)
+    with pytest.raises(UsageError, match="other settings than this version has for its cell"):
+        read_result(path)
+
+
+def test_every_setting_of_today_has_a_value_of_0_1_0() -> None:
+    def within(today: Mapping[str, Any], frozen: Mapping[str, Any]) -> None:
+        assert set(today) <= set(frozen)
+        for name, value in today.items():
+            if isinstance(value, dict):
+                within(value, frozen[name])
+
+    within(to_record(TrainConfig()), SETTINGS)
+
+
+@pytest.mark.parametrize(("value", "read"), [("old", True), ("other", False)])
+def test_a_setting_that_no_longer_exists_must_have_its_old_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, read: bool
+) -> None:
+    monkeypatch.setitem(SETTINGS["optimization"], "cut", "old")
+    monkeypatch.setitem(cast(dict[str, Any], SETTINGS), "cut_group", {"name": 1})
+    path = changed(tmp_path / "one.json", lambda record: record["config"]["optimisation"].update(cut=value))
+    if read:
+        assert read_result(path).config.optimization.optimizer == "adam"
+    else:
+        with pytest.raises(UsageError, match="the setting cut no longer exists, and 'other' is not its old default"):
+            read_result(path)
+
+
+def test_two_spellings_of_one_setting_are_refused(tmp_path: Path) -> None:
+    path = changed(tmp_path / "one.json", lambda record: record["config"]["optimisation"].update(optimizer="sgd"))
+    with pytest.raises(UsageError, match="the field 'optimizer' is there in two spellings: remove one of them"):
+        read_result(path)
+
+
+@pytest.mark.parametrize("in_config", [True, False])
+def test_a_run_of_0_1_0_that_was_cut_short_is_read(tmp_path: Path, in_config: bool) -> None:
+    def short(record: dict[str, Any]) -> None:
+        record |= {"stopped_at": 800, "followed_rows": 200}
+        if in_config:
+            record["config"]["validation"]["followed_rows"] = 200
+
+    found = read_result(changed(tmp_path / "one.json", short))
+    assert found.remark == "stopped at epoch 800 of 1000, 200 rows followed"
+    write_result(found, tmp_path / "today.json")
+    assert read_result(tmp_path / "today.json") == found
+
+
+def test_results_of_today_have_the_same_form(tmp_path: Path) -> None:
+    path = RESULTS / "table1" / "short" / "two-layers-vimco-seed0.json"
+    write_result(read_result(path), tmp_path / "today.json")
+    text = path.read_text(encoding="utf-8")
+    for old, name in NAMES.items():
+        text = text.replace(f'"{old}"', f'"{name}"')
+    assert without_cut_settings(json.loads((tmp_path / "today.json").read_text())) == without_cut_settings(
+        json.loads(text)
+    )
+
+
+def without_cut_settings(record: dict[str, Any]) -> dict[str, Any]:
+    known = to_record(TrainConfig())["optimization"]
+    settings = record["config"]["optimization"]
+    record["config"]["optimization"] = {name: value for name, value in settings.items() if name in known}
+    return record

@@ -12,7 +12,7 @@ from helpers.own_tables import SIZES, save, spelled
 from jsa.cli import main
 from jsa.evaluation.results import LogVariance
 from jsa.experiments import worker
-from jsa.experiments.results import VariancePoint
+from jsa.experiments.results import VariancePoint, read_variances
 from jsa.runs.folder import RunFolder
 from jsa.training.signals import StopRequest
 
@@ -32,9 +32,10 @@ def test_gradients_that_do_not_vary_are_kept_too(run: RunFolder, monkeypatch: py
     found = iter([{"theta": NONE, "phi": SOME}, {"theta": SOME, "phi": NONE}])
     monkeypatch.setattr(worker, "gradient_variance", lambda *given, **named: next(found))
     points = (VariancePoint(1, None, SOME), VariancePoint(2, SOME, None))
-    assert worker.variances_along(run, StopRequest(), 20) == points
-    # The second time they are read: there is nothing left to measure.
-    assert worker.variances_along(run, StopRequest(), 20) == points
+    for _ in range(2):
+        # The second time there is nothing left to measure.
+        worker.measure_variances(run, StopRequest(), 20)
+        assert tuple(read_variances(run).values()) == points
 
 
 def test_what_was_measured_before_a_stop_is_not_measured_again(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +46,7 @@ def test_what_was_measured_before_a_stop_is_not_measured_again(run: RunFolder, m
     found = first_only()
     monkeypatch.setattr(worker, "gradient_variance", lambda *given, **named: next(found))
     with pytest.raises(KeyboardInterrupt):
-        worker.variances_along(run, StopRequest(), 20)
+        worker.measure_variances(run, StopRequest(), 20)
     monkeypatch.setattr(worker, "gradient_variance", lambda *given, **named: {"theta": NONE, "phi": NONE})
-    points = worker.variances_along(run, StopRequest(), 20)
-    assert points == (VariancePoint(1, SOME, SOME), VariancePoint(2, None, None))
+    worker.measure_variances(run, StopRequest(), 20)
+    assert tuple(read_variances(run).values()) == (VariancePoint(1, SOME, SOME), VariancePoint(2, None, None))

@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from importlib.resources import files
 
-from jsa.report.entry import COLORS, MARKS, Style, styles
 from jsa.report.page import SCRIPTS
+from jsa.report.styles import COLORS, COLORS_ON_BLACK, MARKS, Style, styles
+from jsa.report.templates import asset, render
 
 
 def test_no_two_series_of_a_chart_look_the_same() -> None:
@@ -16,7 +17,7 @@ def test_no_two_series_of_a_chart_look_the_same() -> None:
     for chart in charts:
         looks = Counter(found[name] for name in chart)
         assert max(looks.values()) == 1
-        assert len({found[name].color for name in chart}) == COLORS
+        assert len({found[name].color for name in chart}) == len(COLORS)
 
 
 def test_a_chosen_style_is_kept_and_left_free_by_the_others() -> None:
@@ -29,23 +30,23 @@ def test_a_chosen_style_is_kept_and_left_free_by_the_others() -> None:
 
 
 def test_more_series_than_styles_still_have_one() -> None:
-    names = [str(number) for number in range(COLORS * MARKS + 5)]
+    names = [str(number) for number in range(len(COLORS) * MARKS + 5)]
     assert len(styles([names])) == len(names)
 
 
 def test_the_page_has_every_color_and_every_mark() -> None:
-    folder = files("jsa.report").joinpath("page")
-    sheet = folder.joinpath("page.css").read_text(encoding="utf-8")
-    assert {int(number) for number in re.findall(r"\.color-(\d+)", sheet)} == set(range(COLORS))
+    sheet = render("page.css", colors=COLORS, colors_on_black=COLORS_ON_BLACK)
+    assert {int(number) for number in re.findall(r"\.color-(\d+)", sheet)} == set(range(len(COLORS)))
     # Once for light pages and once for dark ones.
-    assert Counter(re.findall(r"--color-(\d+): #", sheet)) == {str(number): 2 for number in range(COLORS)}
-    marks = folder.joinpath("chart.js").read_text(encoding="utf-8").split("function markPath")[1].split("][mark]")[0]
+    assert re.findall(r"--color-\d+: (#\w+)", sheet) == [*COLORS, *COLORS_ON_BLACK]
+    marks = asset("chart.js").split("function markPath")[1].split("][mark]")[0]
     assert marks.count("() => `") == MARKS
 
 
 def test_the_page_loads_nothing_from_anywhere() -> None:
-    folder = files("jsa.report").joinpath("page")
-    for name in ("page.css", "template.html", *SCRIPTS):
-        addresses = set(re.findall(r"\w+://[^\"' )]+", folder.joinpath(name).read_text(encoding="utf-8")))
+    names = [file.name for file in files("jsa.report").joinpath("page").iterdir()]
+    assert {*SCRIPTS, "page.css", "page.html"} < set(names)
+    for name in names:
+        addresses = set(re.findall(r"\w+://[^\"' )]+", asset(name)))
         # The name of a language is no address that anybody asks.
         assert addresses <= {"http://www.w3.org/2000/svg"}

@@ -14,11 +14,11 @@ from jsa.cli import main
 from jsa.errors import UsageError
 from jsa.experiments.jobs import Deviations
 from jsa.experiments.report import results_page
-from jsa.report.page import render
+from jsa.report.page import render_page
 
 
 def page(folder: Path) -> Parsed:
-    return Parsed(render(results_page(folder)))
+    return Parsed(render_page(results_page(folder)))
 
 
 def test_a_cell_has_our_figure_the_papers_and_the_difference(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_samples_beside_a_result_are_inside_the_page(tmp_path: Path) -> None:
 
 def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
     save(result("jsa", 105.0), tmp_path)
-    assert render(results_page(tmp_path)) == render(results_page(tmp_path))
+    assert render_page(results_page(tmp_path)) == render_page(results_page(tmp_path))
 
 
 def test_no_results_are_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

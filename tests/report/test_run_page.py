@@ -12,7 +12,7 @@ from helpers.small_reports import Parsed, run_folder, write_lines
 from helpers.small_results import VERSIONS
 from jsa.errors import JsaError
 from jsa.models.presets import preset
-from jsa.report.page import render
+from jsa.report.page import render_page
 from jsa.report.run_folders import run_page
 from jsa.runs.config import MethodConfig, TrainConfig
 from jsa.runs.folder import RunFolder
@@ -20,7 +20,7 @@ from jsa.runs.identity import DataIdentity, RowsIdentity
 
 
 def page(*paths: Path) -> Parsed:
-    return Parsed(render(run_page(paths)))
+    return Parsed(render_page(run_page(paths)))
 
 
 def test_a_finished_run_has_its_figures(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_names_from_files_stay_text(tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     path = run_folder(tmp_path / "<img src=x onerror=alert(3)>", TrainConfig(data=evil))
     RunFolder(path).add_provenance(replace(VERSIONS, commit="<script>alert(4)</script>"))
-    found = Parsed(render(run_page([path], title=evil)))
+    found = Parsed(render_page(run_page([path], title=evil)))
     assert len(found.named("script")) == 2
     assert all((shown["src"] or "").startswith("data:image/png;base64,") for shown in found.named("img"))
     assert found.data["charts"][0]["title"] == evil

@@ -1,50 +1,108 @@
-"""Our figures beside the paper's: what stands in a cell of a table, and the table as text."""
+"""Our figures beside the paper's: what stands in a cell of a table, and the table as Markdown and as HTML."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from jsa.experiments.results import Result, mean_and_deviation
-from jsa.experiments.tables import Column, Method, Published, Table, table
+from markupsafe import Markup
+
+from jsa.experiments.results import Result
+from jsa.experiments.tables import METHODS, Cell, Published, Table, table
 from jsa.io.atomic_files import write_text
+from jsa.report.formatting import mean_and_deviation, plus_minus
+from jsa.report.templates import render
+
+PRINTED = 0.1
+"""The last digit of the paper's figures."""
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedCell:
     """A cell: the test NLL over seeds, and the paper's.
 
     Attributes:
         results: Our results, one for each seed; empty where the cell was not run.
         published: What the paper reports, none where it has no such cell.
+        seeds: How many seeds the fullest cell of the table has.
+        comparable: Whether our figure was made as the paper's was.
     """
 
-    results: tuple[Result, ...]
+    results: Sequence[Result]
     published: Published | None
+    seeds: int
+    comparable: bool
 
-    @property
-    def ours(self) -> tuple[float, float | None] | None:
+    @cached_property
+    def nll(self) -> tuple[float, float | None] | None:
         """Mean and standard deviation over seeds, none where the cell was not run."""
         return mean_and_deviation(result.test.nll for result in self.results) if self.results else None
 
     @property
-    def difference(self) -> float | None:
-        """Ours less the paper's: below zero ours is better."""
-        if self.ours is None or self.published is None:
+    def ours(self) -> str | None:
+        """Our figure, with a remark where it stands on fewer seeds than others or on a run that was cut short."""
+        if self.nll is None:
             return None
-        return self.ours[0] - self.published.nll
+        seeds = len({result.job.seed for result in self.results})
+        remarks = [f"{seeds} of {self.seeds} seeds"] if seeds < self.seeds else []
+        remarks += dict.fromkeys(result.remark for result in self.results if result.remark)
+        return plus_minus(*self.nll) + (f" [{'; '.join(remarks)}]" if remarks else "")
 
     @property
-    def seeds(self) -> list[int]:
-        """The seeds of its results."""
-        return sorted({result.job.seed for result in self.results})
+    def paper(self) -> str | None:
+        """The paper's figure."""
+        return None if self.published is None else plus_minus(self.published.nll, self.published.deviation, digits=1)
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the paper's: below zero ours is better."""
+        return None if self.nll is None or self.published is None else self.nll[0] - self.published.nll
+
+    @property
+    def verdict(self) -> str:
+        """Whether our figure is "better" or "worse" than the paper's by more than seeds differ, else "neither".
+
+        One seed tells nothing of its spread: that of the paper then stands for both.
+        """
+        if not self.comparable or self.nll is None or self.published is None or self.difference is None:
+            return "neither"
+        of_the_paper, of_ours = self.published.deviation, self.nll[1]
+        if of_the_paper is None and of_ours is None:
+            return "neither"
+        one = of_the_paper if of_the_paper is not None else of_ours or 0.0
+        other = of_ours if of_ours is not None else one
+        # The paper's figures are rounded.
+        spread = max(PRINTED / 2, 2 * math.hypot(one, other))
+        if abs(self.difference) <= spread:
+            return "neither"
+        return "better" if self.difference < 0 else "worse"
+
+    def __str__(self) -> str:
+        paper = f"paper {self.paper}" if self.paper else ""
+        if self.ours is None:
+            return f"not run ({paper})" if paper else ""
+        return self.ours if self.difference is None else f"{self.ours} ({paper}, {self.difference:+.2f})"
 
 
 @dataclass(frozen=True)
-class ComparedTable:
+class Row:
+    """A method with its cells."""
+
+    name: str
+    cells: Sequence[ComparedCell]
+
+    @property
+    def label(self) -> str:
+        """The name of the method in a table."""
+        return METHODS[self.name].label
+
+
+@dataclass(frozen=True)
+class Comparison:
     """A table of the paper with our figures, of one budget and with the same deviations.
 
     Attributes:
@@ -60,22 +118,37 @@ class ComparedTable:
     @property
     def results(self) -> list[Result]:
         """All results in it, in the order of the cells."""
-        return [result for cell in self.cells.values() for result in cell.results]
+        return [result for row in self.rows for cell in row.cells for result in cell.results]
+
+    @property
+    def _first(self) -> Result:
+        return next(iter(self.found.values()))[0]
 
     @property
     def other_data(self) -> str | None:
-        """What its figures are made of, where that is not the paper's data."""
-        return next(iter(self.found.values()))[0].job.deviations.data
+        """The data of its figures, where that is not the paper's."""
+        return self._first.job.deviations.data
+
+    @property
+    def columns(self) -> list[str]:
+        """The labels of the columns."""
+        return [column.label for column in self.table.columns.values()]
 
     @cached_property
-    def cells(self) -> dict[tuple[str, str], Compared]:
-        """What stands where, by the names of method and column."""
-        places = {(cell.method.name, cell.column.name): cell for cell in self.table.cells()}
-        # Figures of other data are no difference from the paper's.
-        return {
-            place: Compared(tuple(self.found.get(place, ())), None if self.other_data else cell.published)
-            for place, cell in places.items()
-        }
+    def rows(self) -> list[Row]:
+        """The methods of the paper, then our own."""
+        return [Row(name, [self._compared(cell) for cell in cells]) for name, cells in self.table.rows.items()]
+
+    def _compared(self, cell: Cell) -> ComparedCell:
+        # A figure of other data is not compared with the paper's.
+        published = None if self.other_data else cell.published
+        results = self.found.get((cell.method, cell.column), ())
+        return ComparedCell(results, published, len(self.seeds), self.comparable)
+
+    @cached_property
+    def own_from(self) -> int:
+        """How many methods of the paper there are; our own come after them."""
+        return sum(cells[0].published is not None for cells in self.table.rows.values())
 
     @property
     def subject(self) -> str:
@@ -84,50 +157,30 @@ class ComparedTable:
         return self.table.title.format(data=self.table.data if other is None else Path(other).name)
 
     @property
-    def heading(self) -> str:
-        """Its subject, and what the figures are worth."""
-        return f"{self.subject} ({'; '.join(self.marks)})"
-
-    @property
     def comparable(self) -> bool:
         """Whether its figures were made as the paper's were."""
         return self.group == "paper"
 
     @property
     def marks(self) -> list[str]:
-        """What the figures are worth: the budget, and in what it is other than the paper's."""
+        """What the figures are worth: the budget, and how they deviate from the paper's protocol."""
         budget, _, deviations = self.group.partition("+")
-        marks = [f"{budget} budget, {self.results[0].config.epochs} epochs"]
+        marks = [f"{budget} budget, {self._first.config.epochs} epochs"]
         if budget == "short" and "epochs=" not in deviations:
             marks.append("a tenth of the paper's epochs")
         if deviations:
             marks.append(f"deviating: {deviations}")
         return marks if self.comparable else [*marks, "not comparable with the paper's figures"]
 
-    @property
+    @cached_property
     def seeds(self) -> list[int]:
         """The seeds of its results."""
-        return sorted({seed for cell in self.cells.values() for seed in cell.seeds})
-
-    def ours(self, cell: Compared) -> str | None:
-        """Our figure in a cell, which says so where it stands on fewer seeds than others; none where it was not run."""
-        if cell.ours is None:
-            return None
-        seeds, most = len(cell.seeds), len(self.seeds)
-        return plus_minus(*cell.ours, digits=2) + (f" [{seeds} of {most} seeds]" if seeds < most else "")
-
-    def text(self, cell: Compared) -> str:
-        """A cell: our figure, the paper's and the difference."""
-        published, ours = cell.published, self.ours(cell)
-        paper = "" if published is None else f"paper {plus_minus(published.nll, published.deviation)}"
-        if ours is None:
-            return f"not run ({paper})" if paper else ""
-        return ours if cell.difference is None else f"{ours} ({paper}, {cell.difference:+.2f})"
+        return sorted({result.job.seed for results in self.found.values() for result in results})
 
     @property
     def footnotes(self) -> list[str]:
         """What has to be known to read it."""
-        validation = self.results[0].config.validation
+        validation = self._first.config.validation
         screening, samples = validation.validation_samples, validation.test_samples
         return [
             f"Test NLL in nats by {samples:,} samples at the best validation epoch. Validations every "
@@ -138,58 +191,38 @@ class ComparedTable:
             *(self.table.footnotes if self.other_data is None else ()),
         ]
 
-    def rows(self) -> Iterator[tuple[Method, list[Compared]]]:
-        """The methods with their cells; those of the paper come first."""
-        for method in self.table.methods:
-            yield method, [self.cells[method.name, column.name] for column in self.columns]
+    def markdown(self) -> str:
+        """Render the table as Markdown, which is also readable on a terminal."""
+        lines = [["method", *self.columns], *([row.label, *map(str, row.cells)] for row in self.rows)]
+        # Our own methods stand below a rule, which in Markdown is a row of its own.
+        lines.insert(self.own_from + 1, ["*ours*", *("" for _ in self.columns)])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = [
+            "| " + " | ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)) + " |"
+            for line in lines
+        ]
+        text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+        notes = "\n".join(f"{number}. {note}" for number, note in enumerate(self.footnotes, 1))
+        return f"## {self.subject} ({'; '.join(self.marks)})\n\n" + "\n".join(text) + f"\n\n{notes}\n"
 
-    @property
-    def columns(self) -> Sequence[Column]:
-        """The columns."""
-        return self.table.columns
+    def html(self) -> Markup:
+        """Render the table for the report."""
+        return render("comparison.html", comparison=self)
 
 
-def compared_tables(results: Iterable[Result]) -> list[ComparedTable]:
-    """The tables that results belong to, one for each budget and set of deviations."""
+def compare(results: Iterable[Result]) -> list[Comparison]:
+    """Return the tables that results belong to, one for each budget and set of deviations."""
     groups: dict[tuple[str, str], dict[tuple[str, str], list[Result]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
         job = result.job
         groups[job.table, job.group.name][job.method, job.column].append(result)
-    return [ComparedTable(table(name), group, found) for (name, group), found in sorted(groups.items())]
+    return [Comparison(table(name), group, found) for (name, group), found in sorted(groups.items())]
 
 
-def markdown(compared: ComparedTable) -> str:
-    """The table as Markdown, which is also readable on a terminal."""
-    lines = [["method", *(column.label for column in compared.columns)]]
-    rule_at = 0
-    for method, cells in compared.rows():
-        rule_at = rule_at if method.own else len(lines) + 1
-        lines.append([method.label, *map(compared.text, cells)])
-    # Our own methods stand below a rule, which in Markdown is a row of its own.
-    lines.insert(rule_at, ["*ours*", *("" for _ in compared.columns)])
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-    text = [
-        "| " + " | ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
-    ]
-    text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    notes = "\n".join(f"{number}. {note}" for number, note in enumerate(compared.footnotes, 1))
-    return f"## {compared.heading}\n\n" + "\n".join(text) + f"\n\n{notes}\n"
-
-
-def write_tables(results: Iterable[Result], folder: Path) -> list[ComparedTable]:
-    """Writes every table that there are results for into the folder of the results."""
-    tables = compared_tables(results)
-    for name in dict.fromkeys(compared.table.name for compared in tables):
-        parts = [markdown(compared) for compared in tables if compared.table.name == name]
+def write_tables(results: Iterable[Result], folder: Path) -> list[Comparison]:
+    """Write every table that there are results for into the folder of the results."""
+    comparisons = compare(results)
+    for name in dict.fromkeys(one.table.name for one in comparisons):
+        parts = [one.markdown() for one in comparisons if one.table.name == name]
         write_text(folder / f"{name}.md", "\n".join(parts))
-    return tables
-
-
-def plus_minus(mean: float, deviation: float | None, digits: int = 1) -> str:
-    """A figure with its deviation.
-
-    >>> plus_minus(105.5, 0.1), plus_minus(98.234, None, digits=2)
-    ('105.5±0.1', '98.23')
-    """
-    spread = "" if deviation is None else f"±{deviation:.{digits}f}"
-    return f"{mean:.{digits}f}{spread}"
+    return comparisons

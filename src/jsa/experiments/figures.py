@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -11,39 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jsa.errors import UsageError
-from jsa.experiments.comparison import ComparedTable, compared_tables
-from jsa.experiments.results import Point, Result, VariancePoint, mean_and_deviation
-from jsa.experiments.tables import Column, Method
+from jsa.experiments.comparison import Comparison, compare
+from jsa.experiments.results import Point, Result, VariancePoint
+from jsa.experiments.tables import METHODS
 from jsa.io.atomic_files import replacing
-from jsa.report.entry import Style
+from jsa.report.formatting import mean_and_deviation, time_unit
+from jsa.report.styles import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-# Where a color comes twice in a table, the mark differs.
-STYLES = {
-    "jsa": Style(color=1, mark=0),
-    "jsa-rao-blackwell": Style(color=3, mark=3),
-    "hybrid": Style(color=4, mark=1),
-    "jsa-stale-weight": Style(color=7, mark=0),
-    "rws": Style(color=0, mark=2),
-    "vimco": Style(color=2, mark=4),
-    "rloo": Style(color=5, mark=2),
-    "arm": Style(color=6, mark=3),
-    "arsm": Style(color=6, mark=3),
-    "rebar": Style(color=6, mark=5),
-    "concrete": Style(color=2, mark=1),
-    "st-gumbel-softmax": Style(color=0, mark=1),
-    "nvil": Style(color=7, mark=1),
-    "reinforce": Style(color=7, mark=5),
-}
-
-
-# Okabe and Ito's colors with a darker yellow, as in the style sheet of the report, and its marks.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#3FA0DC", "#1C1F24", "#B5A800")
 MARKERS = ("o", "s", "^", "D", "v", "x")
+"""The marks of the report, as matplotlib calls them."""
 MARKERS_A_LINE = 8
 NATS_SHOWN = 12.0
 """How far above the lowest NLL an axis reaches at least; where all methods begin says little."""
@@ -68,35 +49,38 @@ class Curve(NamedTuple):
 
 
 def draw_figures(results: Sequence[Result], folder: Path) -> Iterator[Path]:
-    """Draws every figure that there are results for, as PDF and as PNG, and gives their paths."""
+    """Draw every figure that there are results for, as PDF and as PNG, and yield their paths."""
     if not results:
         raise UsageError("there are no results to draw: make some with jsa reproduce table1, or give --results")
     import matplotlib
 
     folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(FONT):
-        for compared in compared_tables(results):
-            yield from _draw_table(compared, folder)
+        for comparison in compare(results):
+            yield from _draw_table(comparison, folder)
 
 
-def _draw_table(compared: ComparedTable, folder: Path) -> Iterator[Path]:
-    for column in compared.columns:
-        methods = [
-            (method, compared.cells[method.name, column.name].results)
-            for method in compared.table.methods
-            if compared.cells[method.name, column.name].results
-        ]
-        name = f"{column.name}-{compared.group}"
-        if any(point.test_nll is not None for _, found in methods for run in found for point in run.curve):
-            yield from _save(_likelihoods(compared, column, methods), folder / f"nll-{name}")
-        if any(run.variance for _, found in methods for run in found):
-            yield from _save(_variances(compared, methods), folder / f"variance-{name}")
+Runs = Mapping[str, Sequence[Result]]
+"""The runs of each method of a column that has any, by its name."""
+
+
+def _draw_table(comparison: Comparison, folder: Path) -> Iterator[Path]:
+    for place, (column, experiment) in enumerate(comparison.table.columns.items()):
+        runs = {row.name: row.cells[place].results for row in comparison.rows if row.cells[place].results}
+        # The column of a table that has no other is called by what its label leaves out.
+        title = experiment.label if len(comparison.columns) > 1 else column.capitalize()
+        heading = f"{title}, {_budget(comparison, runs)}"
+        name = f"{column}-{comparison.group}"
+        if any(point.test_nll is not None for found in runs.values() for run in found for point in run.curve):
+            yield from _save(_likelihoods(heading, runs), folder / f"nll-{name}")
+        if any(run.variance for found in runs.values() for run in found):
+            yield from _save(_variances(heading, runs), folder / f"variance-{name}")
 
 
 def over_seeds(
     runs: Iterable[Result], x: Callable[[Any], float], y: Callable[[Any], float | None], variance: bool = False
 ) -> Curve:
-    """The mean over runs of a figure at each epoch that they have in common."""
+    """Return the mean over runs of a figure at each epoch that they have in common."""
     points: Iterable[Point | VariancePoint] = (
         point for run in runs for point in (run.variance if variance else run.curve)
     )
@@ -112,60 +96,56 @@ def over_seeds(
     return curve
 
 
-def _likelihoods(compared: ComparedTable, column: Column, methods: Sequence[tuple[Method, Sequence[Result]]]) -> Figure:
-    """The NLL of training rows, and below it that of test rows, against epochs and against the time of the steps.
+def _likelihoods(heading: str, runs: Runs) -> Figure:
+    """Draw the NLL of training rows, and below it that of test rows, against epochs and against the time of the steps.
 
     A run has one thread, so that its processor time is the wall-clock time that it takes where nothing slows it down.
     """
     figure, panels = _panels(rows=2, height=5.2, same_scale=True)
-    longest = max(run.processor_seconds for _, runs in methods for run in runs)
-    scale, unit = (3600.0, "hours") if longest > 7200 else (60.0, "minutes") if longest > 120 else (1.0, "seconds")
+    scale, unit = time_unit(max(run.processor_seconds for found in runs.values() for run in found))
     places: list[tuple[str, Callable[[Point], float]]] = [
         ("training epochs", attrgetter("epoch")),
         (f"processor time of the training [{unit}]", lambda point: point.processor_seconds / scale),
     ]
-    drawn: list[list[tuple[Method, Curve]]] = []
+    drawn: list[dict[str, Curve]] = []
     for axes, (kind, figure_name) in zip(panels, (("training", "train_nll"), ("test", "test_nll")), strict=True):
         for axis, (_, place) in zip(axes, places, strict=True):
-            curves = [(method, over_seeds(runs, place, attrgetter(figure_name))) for method, runs in methods]
-            for method, curve in curves:
-                _draw(axis, curve, method)
-            drawn.append([(method, curve) for method, curve in curves if curve.x])
+            curves = {name: over_seeds(found, place, attrgetter(figure_name)) for name, found in runs.items()}
+            for name, curve in curves.items():
+                _draw(axis, curve, name)
+            drawn.append({name: curve for name, curve in curves.items() if curve.x})
         axes[0].set_ylabel(f"NLL of {kind} rows [nats]")
-        _mark_switch(axes[0], methods)
-        _mark_switches(axes[1], methods, places[1][1])
+        _mark_switch(axes[0], runs)
+        _mark_switches(axes[1], runs, places[1][1])
     for axis, (label, _) in zip(panels[-1], places, strict=True):
         axis.set_xlabel(label)
-    top = _limit(figure, [curve for curves in drawn for _, curve in curves])
+    top = _limit(figure, [curve for curves in drawn for curve in curves.values()])
     for axis, curves in zip(figure.axes, drawn, strict=True):
-        above = ", ".join(method.label for method, curve in curves if curve.mean[-1] > top)
+        above = ", ".join(METHODS[name].label for name, curve in curves.items() if curve.mean[-1] > top)
         if above:
             axis.text(1, 1, f"above: {above}", transform=axis.transAxes, ha="right", va="bottom", fontsize=6)
-    name = column.label if len(compared.columns) > 1 else "Categorical"
-    _finish(figure, f"{name}, {_budget(compared, methods)}")
+    _finish(figure, heading)
     return figure
 
 
 def _limit(figure: Figure, curves: Sequence[Curve]) -> float:
-    """Lets the axes of NLLs begin below the lowest and end where most methods can be seen, and tells where they end."""
+    """Let the axes of NLLs begin below the lowest and end where most methods can be seen, and return where they end."""
     lowest, last = min(min(curve.mean) for curve in curves), sorted(curve.mean[-1] for curve in curves)
     top = max(lowest + NATS_SHOWN, last[math.ceil(USUAL * len(last)) - 1] + 4)
     figure.axes[0].set_ylim(lowest - 1, top)
     return top
 
 
-def _variances(compared: ComparedTable, methods: Sequence[tuple[Method, Sequence[Result]]]) -> Figure:
-    """The logarithm of the summed variance of the gradients for theta and phi against epochs."""
+def _variances(heading: str, runs: Runs) -> Figure:
+    """Draw the logarithm of the summed variance of the gradients for theta and phi against epochs."""
     figure, [axes] = _panels(rows=1, height=3.1, same_scale=False)
     for axis, name in zip(axes, ("theta", "phi"), strict=True):
-        for method, runs in methods:
-            curve = over_seeds(runs, attrgetter("epoch"), partial(_log_variance, name), variance=True)
+        for method, found in runs.items():
+            curve = over_seeds(found, attrgetter("epoch"), partial(_log_variance, name), variance=True)
             _draw(axis, curve, method)
         axis.set(xlabel="training epochs", ylabel=rf"log variance of the gradient for $\{name}$")
-        _mark_switch(axis, methods)
-    _finish(
-        figure, f"Categorical, {_budget(compared, methods)}", "of chains that persist (stage II): given their states"
-    )
+        _mark_switch(axis, runs)
+    _finish(figure, heading, "of chains that persist (stage II): given their states")
     return figure
 
 
@@ -175,7 +155,7 @@ def _log_variance(name: str, point: VariancePoint) -> float | None:
 
 
 def _panels(rows: int, height: float, same_scale: bool) -> tuple[Figure, Sequence[Sequence[Axes]]]:
-    """Rows of two panels. Those of a column share x, and on the same scale all share y."""
+    """Return rows of two panels. Those of a column share x, and on the same scale all share y."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, height), layout="constrained")
@@ -183,10 +163,11 @@ def _panels(rows: int, height: float, same_scale: bool) -> tuple[Figure, Sequenc
     return figure, grid.tolist()
 
 
-def _draw(axis: Axes, curve: Curve, method: Method) -> None:
+def _draw(axis: Axes, curve: Curve, name: str) -> None:
     if not curve.x:
         return
-    color, marker = COLORS[STYLES[method.name].color], MARKERS[STYLES[method.name].mark]
+    method = METHODS[name]
+    color, marker = COLORS[method.style.color], MARKERS[method.style.mark]
     axis.plot(
         curve.x,
         curve.mean,
@@ -195,7 +176,7 @@ def _draw(axis: Axes, curve: Curve, method: Method) -> None:
         markersize=3.5,
         markevery=max(1, len(curve.x) // MARKERS_A_LINE),
         label=method.label,
-        zorder=3 if method.name == "jsa" else 2,
+        zorder=3 if name == "jsa" else 2,
     )
     if all(deviation is not None for deviation in curve.deviation):
         low, high = (
@@ -205,24 +186,22 @@ def _draw(axis: Axes, curve: Curve, method: Method) -> None:
         axis.fill_between(curve.x, low, high, color=color, alpha=0.15, linewidth=0)
 
 
-def _mark_switch(axis: Axes, methods: Sequence[tuple[Method, Sequence[Result]]]) -> None:
-    """A line where the chains begin to persist: after the same epochs for all methods."""
-    epoch = next((run.switch_epoch for _, runs in methods for run in runs if run.switch_epoch is not None), None)
+def _mark_switch(axis: Axes, runs: Runs) -> None:
+    """Draw a line where the chains begin to persist: after the same epochs for all methods."""
+    epoch = next((run.switch_epoch for found in runs.values() for run in found if run.switch_epoch is not None), None)
     if epoch is not None:
         axis.axvline(epoch, color="0.6", linestyle=":", linewidth=0.8, label="stage II begins")
 
 
-def _mark_switches(
-    axis: Axes, methods: Sequence[tuple[Method, Sequence[Result]]], place: Callable[[Point], float]
-) -> None:
-    """A line for each method with chains, in its color: in time, each begins stage II somewhere else."""
-    for method, runs in methods:
-        switched = [run for run in runs if run.switch_epoch is not None]
+def _mark_switches(axis: Axes, runs: Runs, place: Callable[[Point], float]) -> None:
+    """Draw a line for each method with chains, in its color: in time, each begins stage II somewhere else."""
+    for name, found in runs.items():
+        switched = [run for run in found if run.switch_epoch is not None]
         last = [[place(point) for point in run.curve if point.stage == 1][-1:] for run in switched]
-        found = [where for places in last for where in places]
-        if found:
-            color = COLORS[STYLES[method.name].color]
-            axis.axvline(sum(found) / len(found), color=color, linestyle=":", linewidth=0.8)
+        known = [where for places in last for where in places]
+        if known:
+            color = COLORS[METHODS[name].style.color]
+            axis.axvline(sum(known) / len(known), color=color, linestyle=":", linewidth=0.8)
 
 
 def _finish(figure: Figure, title: str, note: str | None = None) -> None:
@@ -243,9 +222,9 @@ def _finish(figure: Figure, title: str, note: str | None = None) -> None:
     figure.suptitle(title, fontsize=9)
 
 
-def _budget(compared: ComparedTable, methods: Sequence[tuple[Method, Sequence[Result]]]) -> str:
-    budget, _, deviations = compared.group.partition("+")
-    fewest, most = (which(len(runs) for _, runs in methods) for which in (min, max))
+def _budget(comparison: Comparison, runs: Runs) -> str:
+    budget, _, deviations = comparison.group.partition("+")
+    fewest, most = (which(map(len, runs.values()), default=0) for which in (min, max))
     seeds = f"{fewest} to {most}" if fewest < most else f"{most}"
     text = f"{budget} budget, {seeds} seed{'s' if most > 1 else ''}"
     return f"{text}, {deviations}" if deviations else text

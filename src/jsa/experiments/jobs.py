@@ -23,17 +23,17 @@ VARIANCES = "variance.json"
 
 
 def default_runs() -> Path:
-    """Where run folders are when the user names no place: the variable's folder, else the user's data folder."""
+    """Return the place of run folders where none is named: the variable's folder, else the user's data folder."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     return Path(named).expanduser() if named else user_folder() / "runs"
 
 
 @dataclass(frozen=True)
 class Deviations:
-    """What is to be other than in the paper. Figures that were made so carry the names of these in every table."""
+    """Deviations from the paper. Every table names those that its figures were made with."""
 
     data: str | None = None
-    """Another dataset, for instance mnist-static where the published file is not to be had."""
+    """Another dataset, for instance mnist-static where the published file is not available."""
     epochs: int | None = None
     """Other epochs; the stage switch comes at the same share of them."""
     screening_samples: int | None = None
@@ -50,11 +50,11 @@ class Deviations:
         check_at_least(20, draws=self.draws)
 
     def concerning(self, config: TrainConfig) -> Deviations:
-        """Those of them that make a difference to a run."""
+        """Return those that make a difference to a run."""
         return self if config.machine.snapshot_every is not None else replace(self, draws=None)
 
     def applied(self, config: TrainConfig) -> TrainConfig:
-        """The configuration with these deviations."""
+        """Return the configuration with these deviations."""
         if self.epochs is not None:
             config = with_epochs(config, self.epochs)
         validation = config.validation
@@ -85,7 +85,7 @@ class Deviations:
 
     @property
     def flags(self) -> str:
-        """The same as flags of the command.
+        """The same as flags of ``jsa reproduce``.
 
         >>> Deviations(screening_samples=5).flags
         ' --screening-samples 5'
@@ -110,8 +110,8 @@ class Job:
         whole = table(self.table)
         for kind, name, known in (
             ("budget", self.budget, get_args(Budget)),
-            ("column", self.column, [column.name for column in whole.columns]),
-            ("method", self.method, [method.name for method in whole.methods]),
+            ("column", self.column, list(whole.columns)),
+            ("method", self.method, list(whole.rows)),
         ):
             if name not in known:
                 raise unknown_name(kind, name, known)
@@ -127,9 +127,17 @@ class Job:
         config = replace(self.cell.config, seed=self.seed)
         return self.deviations.applied(within(config, cast(Budget, self.budget)))
 
-    def made_with(self, config: TrainConfig) -> bool:
-        """Whether a run with this configuration is one of this job, wherever its data was."""
-        return config.anywhere == self.config
+    def made_with(self, config: TrainConfig, followed_rows: int | None = None) -> bool:
+        """Whether a run with this configuration is one of this job, wherever its data was.
+
+        Args:
+            config: The configuration.
+            followed_rows: How many rows the run may have followed other than the cell has it; they select nothing.
+        """
+        expected = self.config
+        if followed_rows is not None and config.validation.followed_rows == followed_rows:
+            expected = replace(expected, validation=replace(expected.validation, followed_rows=followed_rows))
+        return config.anywhere == expected
 
     @property
     def group(self) -> Path:
@@ -180,7 +188,7 @@ def plan(
     columns: Sequence[str],
     deviations: Deviations,
 ) -> Iterator[Job]:
-    """The jobs of some tables, those of the first seed before those of the next.
+    """Yield the jobs of some tables, those of the first seed before those of the next.
 
     Args:
         tables: The tables.
@@ -188,12 +196,12 @@ def plan(
         seeds: The seeds.
         methods: Only these methods; all where empty.
         columns: Only these columns; all where empty.
-        deviations: What is other than in the paper.
+        deviations: The deviations from the paper.
     """
-    cells = [cell for name in tables for cell in table(name).cells()]
+    cells = [cell for name in tables for row in table(name).rows.values() for cell in row]
     for kind, wanted, known in (
-        ("method", methods, [cell.method.name for cell in cells]),
-        ("column", columns, [cell.column.name for cell in cells]),
+        ("method", methods, [cell.method for cell in cells]),
+        ("column", columns, [cell.column for cell in cells]),
     ):
         for name in wanted:
             if name not in known:
@@ -201,13 +209,13 @@ def plan(
     digest = None if deviations.data is None else _table_digest(deviations.data)
     for seed in seeds:
         for cell in cells:
-            if (not methods or cell.method.name in methods) and (not columns or cell.column.name in columns):
+            if (not methods or cell.method in methods) and (not columns or cell.column in columns):
                 concerning = deviations.concerning(cell.config)
-                yield Job(cell.table, cell.column.name, cell.method.name, budget, seed, concerning, digest)
+                yield Job(cell.table, cell.column, cell.method, budget, seed, concerning, digest)
 
 
 def _table_digest(data: str) -> str | None:
-    """A few digits of the content of a table; none for a dataset of the catalog."""
+    """Return a few digits of the content of a table; none for a dataset of the catalog."""
     if data in names():
         return None
     path = Path(data).expanduser()
@@ -218,7 +226,7 @@ def _table_digest(data: str) -> str | None:
 
 
 def check_data(jobs: Iterable[Job]) -> None:
-    """Loads each dataset once; the error for one that is missing says what can be taken in its place."""
+    """Load each dataset once; the error for one that is missing says what can be taken in its place."""
     from jsa.data import load  # only here: jobs are planned without torch
 
     for name in dict.fromkeys(job.config.data for job in jobs):

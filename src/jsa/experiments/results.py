@@ -6,20 +6,23 @@ Reading results needs no torch.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from jsa.errors import UsageError
 from jsa.evaluation.results import Likelihood, LogVariance
-from jsa.experiments.jobs import Job, Places
+from jsa.experiments import version_0_1_0
+from jsa.experiments.jobs import VARIANCES, Job, Places
 from jsa.experiments.tables import TABLES
 from jsa.io.atomic_files import write_text
 from jsa.io.json_records import from_record, read_json, to_record
 from jsa.io.provenance import Provenance
+from jsa.report.formatting import significant
 from jsa.runs.config import TrainConfig
+from jsa.runs.folder import RunFolder
+from jsa.runs.scores import read_rescored, read_scores
 
 FORMAT = 1
 DIGITS = 7
@@ -79,7 +82,12 @@ class VariancePoint:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a job."""
+    """The result of a job.
+
+    Attributes:
+        stopped_at: The epoch at which the run was stopped early; none where it has all its epochs.
+        followed_rows: How many rows were followed, where that is other than the cell has it.
+    """
 
     job: Job
     command: str
@@ -94,6 +102,18 @@ class Result:
     leading: tuple[Screened, ...]
     curve: tuple[Point, ...]
     variance: tuple[VariancePoint, ...] = ()
+    stopped_at: int | None = None
+    followed_rows: int | None = None
+
+    @property
+    def remark(self) -> str | None:
+        """What sets this run apart from others of its cell."""
+        parts = []
+        if self.stopped_at is not None:
+            parts.append(f"stopped at epoch {self.stopped_at} of {self.config.epochs}")
+        if self.followed_rows is not None:
+            parts.append(f"{self.followed_rows:,} rows followed")
+        return ", ".join(parts) or None
 
     @property
     def valid(self) -> Likelihood:
@@ -106,9 +126,46 @@ class Result:
         return self.config.switch_epoch if any(point.stage == 2 for point in self.curve) else None
 
 
+def result_of(job: Job, folder: RunFolder) -> Result:
+    """Fill the result of a job from the small files of its run folder, which is trained, scored and measured."""
+    metrics = [_rounded(record) for record in folder.read_metrics()]
+    validations = {int(record["epoch"]): record for record in metrics if "valid_nll" in record}
+    names = {field.name for field in fields(Point)}
+    scores, last = read_scores(folder), metrics[-1]
+    return Result(
+        job=job,
+        command=job.command,
+        config=folder.read_config(),
+        versions=tuple(folder.read_provenance()),
+        seconds=last["seconds"],
+        training_seconds=last["training_seconds"],
+        processor_seconds=last["processor_seconds"],
+        decoder_evaluations=int(last["decoder_evaluations"]),
+        best_epoch=scores.best.epoch,
+        test=scores.test,
+        leading=tuple(
+            Screened(epoch, validations[epoch]["valid_nll"], found) for epoch, found in read_rescored(folder).items()
+        ),
+        curve=tuple(
+            from_record(Point, {name: value for name, value in record.items() if name in names})
+            for record in validations.values()
+        ),
+        variance=tuple(read_variances(folder).values()),
+    )
+
+
+def read_variances(folder: RunFolder) -> dict[int, VariancePoint]:
+    """Return what is measured so far of the variance of a run's gradients, by epoch."""
+    path = folder.path / VARIANCES
+    records = read_json(path) if path.is_file() else []
+    points = [from_record(VariancePoint, record, str(path)) for record in records]
+    return {point.epoch: point for point in points}
+
+
 def write_result(result: Result, path: Path) -> None:
-    """Writes a result whole or not at all. Where the data was on this machine is nobody's business."""
-    text = _text({"format": FORMAT, **to_record(replace(result, config=result.config.anywhere))})
+    """Write a result whole or not at all, without the folder that the data was in on this machine."""
+    record = to_record(replace(result, config=result.config.anywhere))
+    text = _text({"format": FORMAT, **{name: value for name, value in record.items() if value is not None}})
     # One file that cannot be read would keep all others out of tables and figures.
     _result(json.loads(text), path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,21 +173,24 @@ def write_result(result: Result, path: Path) -> None:
 
 
 def read_result(path: Path) -> Result:
-    """The result in a file, which may be anybody's."""
+    """Return the result in a file, which may be anybody's and of version 0.1.0."""
     return _result(read_json(path), path)
 
 
-def _result(record: object, path: Path) -> Result:
-    """The result that a record describes, which is or will be in a file."""
+def _result(record: Any, path: Path) -> Result:
+    """Return the result that a record describes, which is or will be in a file."""
     if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
         raise UsageError(f"{path} is no result that this version of jsa reads: make it again")
     try:
-        result = from_record(Result, _with_present_names(record))
+        record = version_0_1_0.with_names_of_today(record)
+        if "config" in record:
+            record["config"] = version_0_1_0.with_all_settings(record["config"])
+        result = from_record(Result, record)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
     if result.best_epoch not in {found.epoch for found in result.leading}:
         raise UsageError(f"{path}: its best epoch {result.best_epoch} is none of its leading ones: make it again")
-    if not result.job.made_with(result.config):
+    if not result.job.made_with(result.config, result.followed_rows):
         raise UsageError(
             f"{path} was made with other settings than this version has for its cell: move it away and make it again "
             f"with {result.job.command}"
@@ -138,19 +198,8 @@ def _result(record: object, path: Path) -> Result:
     return result
 
 
-NAMES_OF_0_1_0 = {"optimisation": "optimization", "optimiser": "optimizer", "initialisation": "initialization"}
-"""Fields that version 0.1.0 spelled otherwise."""
-
-
-def _with_present_names(record: Any) -> Any:
-    """A record of version 0.1.0 with the names of today."""
-    if isinstance(record, dict):
-        return {NAMES_OF_0_1_0.get(name, name): _with_present_names(value) for name, value in record.items()}
-    return [_with_present_names(item) for item in record] if isinstance(record, list) else record
-
-
 def is_done(job: Job, places: Places) -> bool:
-    """Whether the result of a job is there; that of another job of the same name is refused."""
+    """Tell whether the result of a job is there; that of another job of the same name is refused."""
     path = places.result(job)
     if not path.is_file():
         return False
@@ -161,31 +210,18 @@ def is_done(job: Job, places: Places) -> bool:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """All results of a folder and of those inside it, in the order of their names."""
+    """Return all results of a folder and of those inside it, in the order of their names."""
     paths = sorted(path for table in TABLES for path in (folder / table).glob("*/*.json"))
     return [read_result(path) for path in paths]
 
 
-def significant(record: dict[str, float]) -> dict[str, float]:
-    """The figures with a few significant digits, so that a file of results stays small."""
-    return {name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for name, value in record.items()}
-
-
-def mean_and_deviation(values: Iterable[float]) -> tuple[float, float | None]:
-    """The mean over seeds and, for two or more of them, the standard deviation.
-
-    >>> mean_and_deviation([1.0, 3.0])
-    (2.0, 1.4142135623730951)
-    """
-    known = list(values)
-    mean = sum(known) / len(known)
-    if len(known) < 2:
-        return mean, None
-    return mean, math.sqrt(sum((value - mean) ** 2 for value in known) / (len(known) - 1))
+def _rounded(record: dict[str, float]) -> dict[str, float]:
+    """Round the figures, so that a file of results stays small."""
+    return {name: significant(value, DIGITS) if isinstance(value, float) else value for name, value in record.items()}
 
 
 def _text(record: dict[str, object]) -> str:
-    """JSON with a line for each field, and one for each item of a list: readable, and short in a comparison."""
+    """Write JSON with a line for each field, and one for each item of a list: readable, and short in a comparison."""
     return "{\n" + ",\n".join(_lines(record)) + "\n}\n"
 
 

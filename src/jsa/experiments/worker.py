@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,16 +28,9 @@ from jsa.evaluation.ancestral_samples import contexts_of, sample_rows
 from jsa.evaluation.gradient_variance import gradient_variance
 from jsa.evaluation.results import LogVariance
 from jsa.experiments.jobs import VARIANCES, Job, Places
-from jsa.experiments.results import (
-    Point,
-    Result,
-    Screened,
-    VariancePoint,
-    significant,
-    write_result,
-)
+from jsa.experiments.results import VariancePoint, read_variances, result_of, write_result
 from jsa.io.atomic_files import remove_leftovers, write_text
-from jsa.io.json_records import from_record, read_json, to_record
+from jsa.io.json_records import from_record, to_record
 from jsa.io.lock import InUseError
 from jsa.kernels.trajectory import Trajectory, evaluate_candidates
 from jsa.learner import Learner
@@ -46,8 +38,7 @@ from jsa.model import LatentVariableModel, Posterior
 from jsa.runs.build import load_splits, make_estimator, make_model, open_run
 from jsa.runs.folder import RunFolder
 from jsa.runs.plots import save_grid
-from jsa.runs.run import Changes, Outcome, prepare_machine, resume, run
-from jsa.runs.scores import read_rescored
+from jsa.runs.run import Changes, prepare_machine, resume, run
 from jsa.training.progress import evaluation_progress
 from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.state import load_learner
@@ -74,14 +65,14 @@ class StaleWeightJSA(JSA):
     def move(
         self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
     ) -> Trajectory:
-        """Moves the chains of a batch without ever updating the weight that proposals are compared with."""
+        """Move the chains of a batch without ever updating the weight that proposals are compared with."""
         evaluated = evaluate_candidates(model, batch, posterior, initial, self.particles)
         uniforms = torch.rand(self.particles, len(batch), dtype=evaluated.h.dtype, device=evaluated.h.device)
         return Trajectory(evaluated, stale_weight_path(evaluated.log_weights, uniforms))
 
 
 def stale_weight_path(log_weights: Tensor, uniforms: Tensor) -> Tensor:
-    """The states that are visited: after each move the last proposal that was accepted.
+    """Return the states that are visited: after each move the last proposal that was accepted.
 
     >>> log_weights = torch.tensor([[0.0], [2.0], [1.0]])
     >>> stale_weight_path(log_weights, torch.tensor([[0.9], [0.9]])).flatten()  # 2 is accepted although 1 is better
@@ -94,7 +85,7 @@ def stale_weight_path(log_weights: Tensor, uniforms: Tensor) -> Tensor:
 
 @contextmanager
 def published_methods() -> Iterator[None]:
-    """Makes the methods of the published program known by name."""
+    """Make the methods of the published program known by name."""
     ESTIMATORS[STALE_WEIGHT] = StaleWeightJSA
     try:
         yield
@@ -106,8 +97,8 @@ ROWS, DRAWS = 200, 1_000
 """The paper's batch and the number of its gradients."""
 
 
-def variances_along(folder: RunFolder, stop: StopRequest, draws: int) -> tuple[VariancePoint, ...]:
-    """Measures at each snapshot of a finished run; what was measured before a stop is not measured again.
+def measure_variances(folder: RunFolder, stop: StopRequest, draws: int) -> None:
+    """Measure the gradients at each snapshot of a finished run, but nothing that was measured before a stop.
 
     The figure is the paper's: the variance of one gradient of the first training rows, in the stage that the run was
     in, and with the states of the chains held fixed where they persist.
@@ -115,10 +106,9 @@ def variances_along(folder: RunFolder, stop: StopRequest, draws: int) -> tuple[V
     config = folder.read_config()
     every = config.machine.snapshot_every
     epochs = [] if every is None else list(range(every, config.epochs + 1, every))
-    path = folder.path / VARIANCES
-    known = _read(path)
+    known = read_variances(folder)
     if known.keys() >= set(epochs):
-        return tuple(known[epoch] for epoch in epochs)
+        return
     prepare_machine(config)
     splits = load_splits(config)
     model = make_model(config, splits.row_shape)
@@ -136,19 +126,11 @@ def variances_along(folder: RunFolder, stop: StopRequest, draws: int) -> tuple[V
         except StopRequestedError:
             raise stop.interrupted(f"before the variance at epoch {epoch}", "the same command") from None
         known[epoch] = VariancePoint(epoch, _varying(found["theta"]), _varying(found["phi"]))
-        write_text(path, json.dumps([to_record(point) for point in known.values()]) + "\n")
-    return tuple(known[epoch] for epoch in epochs)
+        write_text(folder.path / VARIANCES, json.dumps([to_record(point) for point in known.values()]) + "\n")
 
 
 def _varying(found: LogVariance) -> LogVariance | None:
     return found if math.isfinite(found.log_variance) else None
-
-
-def _read(path: Path) -> dict[int, VariancePoint]:
-    if not path.is_file():
-        return {}
-    points = [from_record(VariancePoint, record, str(path)) for record in read_json(path)]
-    return {point.epoch: point for point in points}
 
 
 PATIENCE = 60.0
@@ -158,67 +140,39 @@ SAMPLES_SHOWN = 20
 
 
 def work(job: Job, places: Places) -> None:
-    """Brings a job to its end from wherever it stands."""
+    """Bring a job to its end from wherever it stands."""
     folder = RunFolder(places.run(job))
     stop = StopRequest()
-    outcome = _trained(job, folder, stop)
+    _train(job, folder, stop)
     with folder.in_use(), stop.listening():
-        variance = variances_along(folder, stop, job.deviations.draws or DRAWS)
+        measure_variances(folder, stop, job.deviations.draws or DRAWS)
     path = places.result(job)
     path.parent.mkdir(parents=True, exist_ok=True)
     _draw(folder, path.with_suffix(".png"))
-    write_result(_result(job, folder, outcome, variance), path)
+    write_result(result_of(job, folder), path)
 
 
-def _trained(job: Job, folder: RunFolder, stop: StopRequest) -> Outcome:
+def _train(job: Job, folder: RunFolder, stop: StopRequest) -> None:
+    """Train and score the run of a job, or continue it."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             if not folder.config.is_file():
                 remove_leftovers(folder.path)
-                return run(job.config, folder.path, stop)
-            _refuse_other_settings(job, folder)
-            return resume(folder.path, Changes(), stop)
+                run(job.config, folder.path, stop)
+                return
+            if not job.made_with(folder.read_config()):
+                raise UsageError(f"{folder.path} was made with other settings than this job has: move it away")
+            resume(folder.path, Changes(), stop)
+            return
         except InUseError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(1)
 
 
-def _refuse_other_settings(job: Job, folder: RunFolder) -> None:
-    """A run that was made with other settings is none of this table."""
-    if not job.made_with(folder.read_config()):
-        raise UsageError(f"{folder.path} was made with other settings than this job has: move it away")
-
-
-def _result(job: Job, folder: RunFolder, outcome: Outcome, variance: Sequence[VariancePoint]) -> Result:
-    metrics = [significant(record) for record in folder.read_metrics()]
-    names = {field.name for field in fields(Point)}
-    screened = {int(record["epoch"]): record["valid_nll"] for record in metrics if "valid_nll" in record}
-    scores, last = outcome.scores, metrics[-1]
-    return Result(
-        job=job,
-        command=job.command,
-        config=folder.read_config(),
-        versions=tuple(folder.read_provenance()),
-        seconds=last["seconds"],
-        training_seconds=last["training_seconds"],
-        processor_seconds=last["processor_seconds"],
-        decoder_evaluations=int(last["decoder_evaluations"]),
-        best_epoch=scores.best.epoch,
-        test=scores.test,
-        leading=tuple(Screened(epoch, screened[epoch], found) for epoch, found in read_rescored(folder).items()),
-        curve=tuple(
-            from_record(Point, {name: value for name, value in record.items() if name in names})
-            for record in metrics
-            if "valid_nll" in record
-        ),
-        variance=tuple(variance),
-    )
-
-
 def _draw(folder: RunFolder, path: Path) -> None:
-    """A few samples of the best epoch, small enough to be published beside the figures."""
+    """Draw a few samples of the best epoch, small enough to be published beside the figures."""
     opened = open_run(folder.path)
     contexts = contexts_of(opened.splits.valid, SAMPLES_SHOWN)
     samples = sample_rows(opened.model, SAMPLES_SHOWN, opened.config.seed, contexts).means
@@ -226,7 +180,7 @@ def _draw(folder: RunFolder, path: Path) -> None:
 
 
 def _end_with_input() -> None:
-    """Asks this process to stop when nobody holds the other end of its standard input any more."""
+    """Ask this process to stop when nobody holds the other end of its standard input any more."""
     # Not through sys.stdin, whose lock a thread that waits would hold when the interpreter ends.
     while os.read(0, 1024):
         pass
@@ -234,7 +188,7 @@ def _end_with_input() -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Works on the job that the argument describes."""
+    """Work on the job that the argument describes."""
 
     def action() -> int:
         record = json.loads(arguments[0])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from jsa.report.entry import Entry, Track, groups, styles
-from jsa.report.html import short
+from jsa.report.entry import Entry, Track, groups
+from jsa.report.formatting import short
+from jsa.report.styles import styles
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,12 @@ SECTIONS = (
 
 
 def shown_sections(entries: Sequence[Entry]) -> list[Section]:
-    """The sections that there are figures for."""
+    """Return the sections that there are figures for."""
     return [section for section in SECTIONS if any(_shown_views(section, entries))]
 
 
 def chart_data(entries: Sequence[Entry]) -> dict[str, object]:
-    """Everything that the script needs."""
+    """Return everything that the script needs."""
     members = groups(entries)
     chosen = {entry.series: entry.style for entry in entries if entry.style is not None}
     style = styles([[entry.series for entry in found] for found in members.values()], chosen)

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from jsa.errors import UsageError
 from jsa.evaluation.results import Likelihood
-from jsa.report.html import Picture
+from jsa.report.styles import Style
 from jsa.runs.config import TrainConfig
 
-COLORS, MARKS = 8, 6
-"""How many there are in the style sheet and in the script."""
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+LARGEST = 8 << 20
+"""Bytes of the largest picture that is taken into a page."""
 
 
 @dataclass(frozen=True)
-class Style:
-    """A color of Okabe and Ito and the shape of the marks, both as numbers."""
+class Picture:
+    """A picture: what it shows, and its content as an address that holds it."""
 
-    color: int
-    mark: int
+    title: str
+    address: str
 
 
-def styles(charts: Sequence[Collection[str]], chosen: Mapping[str, Style] | None = None) -> dict[str, Style]:
-    """The style of every series, given the series of each chart and the styles that some of them have already.
-
-    Each of the others takes a color that the series beside it have least, and a mark that those of its color have
-    not. The series of most charts choose first.
-
-    >>> styles([["a", "b"], ["b", "c"]])
-    {'b': Style(color=0, mark=0), 'a': Style(color=1, mark=0), 'c': Style(color=1, mark=0)}
-    """
-    appearances = Counter(name for chart in charts for name in dict.fromkeys(chart))
-    found = {name: style for name, style in (chosen or {}).items() if name in appearances}
-    for name, _ in sorted(appearances.items(), key=lambda item: -item[1]):
-        if name in found:
-            continue
-        beside = {other for chart in charts if name in chart for other in chart if other in found}
-        taken = Counter(found[other] for other in beside)
-        colors = Counter(found[other].color for other in beside)
-        color = min(range(COLORS), key=lambda number: colors[number])
-        choices = [Style(color, mark) for mark in range(MARKS)]
-        found[name] = min(choices, key=lambda style: taken[style])
-    return found
+def read_picture(title: str, path: Path) -> Picture:
+    """Return the picture in a PNG file, which may be anybody's."""
+    with path.open("rb") as file:
+        content = file.read(LARGEST + 1)
+    if not content.startswith(SIGNATURE):
+        raise UsageError(f"{path} is no PNG picture: remove it or draw it again")
+    if len(content) > LARGEST:
+        raise UsageError(f"{path} has more than {LARGEST} bytes: remove it or draw a smaller one")
+    return Picture(title, "data:image/png;base64," + base64.b64encode(content).decode("ascii"))
 
 
 Track = Mapping[str, Sequence[float | None]]
@@ -76,6 +67,7 @@ class Entry:
         commit: The commit of the program.
         pictures: Pictures of it.
         unfinished: How far it came, where it is not finished.
+        remark: What has to be known of its figures.
     """
 
     label: str
@@ -97,11 +89,22 @@ class Entry:
     commit: str | None = None
     pictures: tuple[Picture, ...] = ()
     unfinished: str | None = None
+    remark: str | None = None
 
 
 def groups(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """The runs by group, in the order in which the groups come."""
+    """Return the runs by group, in the order in which the groups come."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         found.setdefault(entry.group, []).append(entry)
     return found
+
+
+def sets_of_seeds(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Return the tested runs of all settings that two or more seeds share. A seed that was run twice counts once."""
+    found: dict[object, dict[int, Entry]] = {}
+    for entry in entries:
+        if entry.test is not None:
+            same = entry.group, entry.test.samples, repr(replace(entry.config, seed=0))
+            found.setdefault(same, {}).setdefault(entry.config.seed, entry)
+    return [list(by_seed.values()) for by_seed in found.values() if len(by_seed) > 1]

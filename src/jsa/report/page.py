@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
-from string import Template
+
+from markupsafe import Markup
 
 from jsa import __version__
 from jsa.errors import UsageError
+from jsa.evaluation.results import TRUSTED_BIAS
 from jsa.io.atomic_files import check_destination, write_text
+from jsa.io.json_records import to_record
 from jsa.report.charts import chart_data, shown_sections
-from jsa.report.entry import Entry, groups
-from jsa.report.html import Markup, data_block, element, joined, void
-from jsa.report.settings import configurations, differences_table
-from jsa.report.tables import FigureTable, comparison_table, figure_table, seeds_table
+from jsa.report.entry import Entry, groups, sets_of_seeds
+from jsa.report.formatting import mean_and_deviation
+from jsa.report.settings import changed, flat, varying
+from jsa.report.styles import COLORS, COLORS_ON_BLACK
+from jsa.report.templates import asset, render
+from jsa.runs.config import TrainConfig
 
 GENERATOR = "jsa report"
 """By this name a page is known as one of ours."""
 
 SCRIPTS = ("scales.js", "chart.js", "section.js", "reading.js")
+
+FOLDED_FROM = 16
+"""From how many runs on the groups of settings are folded."""
 
 
 @dataclass(frozen=True)
@@ -39,70 +47,82 @@ class Page:
     title: str
     about: str
     entries: Sequence[Entry]
-    tables: Sequence[FigureTable] = ()
+    tables: Sequence[Markup] = ()
 
 
-def render(page: Page) -> str:
-    """The page as HTML. The same runs give the same text."""
-    style = _file("page.css")
+@dataclass(frozen=True)
+class Part:
+    """A section of a page."""
+
+    name: str
+    title: str
+    content: Markup
+
+
+def render_page(page: Page) -> str:
+    """Render the page as HTML. The same runs give the same text."""
+    style = render("page.css", colors=COLORS, colors_on_black=COLORS_ON_BLACK)
     # The scripts share one scope, and nothing of them is visible outside.
-    script = "(() => {\n" + '"use strict";\n' + "\n".join(map(_file, SCRIPTS)) + "})();\n"
-    parts = _parts(page)
-    return Template(_file("template.html")).substitute(
+    script = Markup("(() => {\n" + '"use strict";\n' + "\n".join(map(asset, SCRIPTS)) + "})();\n")
+    return render(
+        "page.html",
         generator=f"{GENERATOR} {__version__}",
         # Nothing is ever loaded, and no script runs but this one, whatever a label might hold.
         policy=f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
-        title=element("title", page.title),
-        style=Markup(style),
-        heading=element("h1", page.title),
-        about=element("p", page.about, class_="about"),
-        navigation=joined([element("a", title, href=f"#{name}") for name, title, _ in parts]),
-        sections=joined([element("section", element("h2", title), content, id=name) for name, title, content in parts]),
+        title=page.title,
+        style=style,
+        about=page.about,
+        parts=list(_parts(page)),
         version=f"jsa {__version__}",
-        data=data_block("data", chart_data(page.entries)),
-        script=Markup(script),
+        data=chart_data(page.entries),
+        script=script,
     )
 
 
-def _parts(page: Page) -> list[tuple[str, str, Markup]]:
-    """The sections by name, title and content."""
-    parts = []
+def _parts(page: Page) -> Iterator[Part]:
+    entries, differing = page.entries, varying([entry.config for entry in page.entries])
     if page.tables:
-        parts.append(("tables", "Tables", joined([figure_table(table) for table in page.tables])))
-    for section in shown_sections(page.entries):
-        charts = element("div", class_="charts", data_section=section.name)
-        parts.append((section.name, section.title, joined([element("p", section.about), charts])))
-    if any(entry.pictures for entry in page.entries):
-        parts.append(("pictures", "Pictures", _pictures(page.entries)))
-    parts.append(("runs", "Runs", comparison_table(page.entries)))
-    # Tables of figures have the mean over seeds in their cells.
-    if not page.tables and (seeds := seeds_table(page.entries)) is not None:
-        parts.append(("seeds", "Over seeds", seeds))
-    if not page.tables and len(page.entries) > 1:
-        parts.append(("differences", "What differs", differences_table(page.entries)))
-    parts.append(("settings", "Settings", configurations(page.entries)))
-    return parts
+        yield Part("tables", "Tables", Markup().join(page.tables))
+    for section in shown_sections(entries):
+        yield Part(section.name, section.title, render("charts.html", section=section))
+    if any(entry.pictures for entry in entries):
+        yield Part("pictures", "Pictures", render("pictures.html", groups=groups(entries)))
+    notes = list(_notes(entries))
+    yield Part("runs", "Runs", render("runs.html", entries=entries, notes=notes, trusted_bias=TRUSTED_BIAS))
+    # The tables of the paper have the mean over seeds in their cells.
+    if not page.tables and (sets := sets_of_seeds(entries)):
+        yield Part("seeds", "Over seeds", render("seeds.html", sets=sets, mean_and_deviation=mean_and_deviation))
+    if not page.tables and len(entries) > 1:
+        yield Part(
+            "differences", "What differs", render("differences.html", entries=entries, names=differing, flat=flat)
+        )
+    numbers = {id(entry): number for number, entry in enumerate(entries)}
+    numbered = {group: [(numbers[id(entry)], entry) for entry in found] for group, found in groups(entries).items()}
+    settings = render(
+        "settings.html",
+        groups=numbered,
+        folded=len(entries) >= FOLDED_FROM,
+        differing=differing,
+        changed=changed,
+        text=_text,
+    )
+    yield Part("settings", "Settings", settings)
 
 
-def _pictures(entries: Sequence[Entry]) -> Markup:
-    parts = []
+def _notes(entries: Sequence[Entry]) -> Iterator[str]:
+    """Say for each group whether its test NLLs are by different numbers of samples."""
     for group, members in groups(entries).items():
-        shown = [
-            element(
-                "figure",
-                void("img", src=picture.address, alt=f"{picture.title} of {entry.label}", loading="lazy"),
-                element("figcaption", f"{entry.label}: {picture.title}"),
+        samples = sorted({entry.test.samples for entry in members if entry.test is not None})
+        if len(samples) > 1:
+            numbers = ", ".join(f"{number:,}" for number in samples[:-1]) + f" and {samples[-1]:,}"
+            yield (
+                f"{group}: the test NLLs are by {numbers} samples a row and cannot be compared, for fewer samples give "
+                "a higher NLL."
             )
-            for entry in members
-            for picture in entry.pictures
-        ]
-        if shown:
-            parts += [element("h3", group), element("div", *shown, class_="pictures")]
-    return joined(parts)
 
 
-def _file(name: str) -> str:
-    return files("jsa.report").joinpath("page", name).read_text(encoding="utf-8")
+def _text(config: TrainConfig) -> str:
+    return json.dumps(to_record(config), indent=2)
 
 
 def _digest(text: str) -> str:
@@ -113,16 +133,16 @@ MARK = f'<meta name="generator" content="{GENERATOR} '.encode()
 
 
 def refuse_other_files(path: Path) -> None:
-    """Refuses a path where something stands that is no report, before any work is done."""
+    """Refuse a path where something stands that is no report, before any work is done."""
     check_destination(path, "--out")
     if path.exists() and not _is_report(path):
         raise UsageError(f"{path} exists already and is no report of jsa: choose another --out, or move it away")
 
 
 def write_page(page: Page, path: Path) -> None:
-    """Writes the page, whole or not at all."""
+    """Write the page whole or not at all."""
     refuse_other_files(path)
-    write_text(path, render(page))
+    write_text(path, render_page(page))
 
 
 def _is_report(path: Path) -> bool:

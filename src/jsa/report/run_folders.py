@@ -8,8 +8,7 @@ from pathlib import Path
 
 from jsa.data.catalog import names
 from jsa.errors import UsageError
-from jsa.report.entry import CURVE_FIGURES, Entry, Track
-from jsa.report.html import Picture, read_picture
+from jsa.report.entry import CURVE_FIGURES, Entry, Picture, Track, read_picture
 from jsa.report.page import Page
 from jsa.runs.config import TrainConfig
 from jsa.runs.folder import RunFolder
@@ -18,7 +17,7 @@ from jsa.runs.scores import read_scores
 
 
 def run_page(paths: Sequence[Path], title: str | None = None) -> Page:
-    """The page about some runs."""
+    """Return the page about some runs."""
     unique = list({path.resolve(): path for path in paths}.values())
     apart = zip(unique, _labels(unique), _groups(unique), strict=True)
     entries = [read_entry(path, label, group) for path, label, group in apart]
@@ -30,7 +29,7 @@ def run_page(paths: Sequence[Path], title: str | None = None) -> Page:
 
 
 def read_entry(path: Path, label: str, group: str) -> Entry:
-    """The run in a folder, called so, among those that it can be compared with."""
+    """Return the run in a folder under a label, in the group of runs that it can be compared with."""
     folder = RunFolder.open(path)
     config = folder.read_config()
     lines = enumerate(folder.read_metrics(), 1)
@@ -68,13 +67,13 @@ def _checked(line: Mapping[str, float], where: str) -> Mapping[str, float]:
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
-    """The names of the folders, or the whole paths where two have the same name."""
+    """Return the names of the folders, or the whole paths where two have the same name."""
     names = [path.resolve().name for path in paths]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
 def _groups(paths: Sequence[Path]) -> list[str]:
-    """Which runs can be compared: those of the same data, and where two tables have one name, of the same test rows.
+    """Tell which runs can be compared: those of the same data and, where two tables share a name, the same test rows.
 
     Runs that predict a part of a row from the rest are apart from those that do not.
     """
@@ -93,7 +92,7 @@ def _test_rows(test: RowsIdentity | None) -> str:
 
 
 def _command(folder: RunFolder, config: TrainConfig) -> str:
-    """How to run it again: from the folder where a relative path leads to its table."""
+    """Return the command that runs it again, from the folder where a relative path leads to its table."""
     known = DataIdentity.read(folder.path)
     relative = config.data not in names() and not Path(config.data).is_absolute()
     if known is None or not relative or known.started_in == Path.cwd():
@@ -110,13 +109,13 @@ def _curve(metrics: Sequence[Mapping[str, float]]) -> Track:
 
 
 def _switch_epoch(metrics: Sequence[Mapping[str, float]]) -> int | None:
-    """The last epoch before the first of stage II."""
+    """Return the last epoch before stage II."""
     first = next((line["epoch"] for line in metrics if line.get("stage") == 2), None)
     return None if first is None else _whole(first - 1)
 
 
 def _commit(folder: RunFolder) -> str | None:
-    """The commit with which the run was last continued; runs of earlier versions do not know theirs."""
+    """Return the commit with which the run was last continued; runs of earlier versions do not know theirs."""
     records = folder.read_provenance()
     return records[-1].commit if records else None
 
@@ -127,5 +126,5 @@ def _read_pictures(folder: RunFolder) -> tuple[Picture, ...]:
 
 
 def _whole(number: float | None) -> int | None:
-    """A count, which anybody's file may have as any number."""
+    """Return a count, which anybody's file may have as any number."""
     return None if number is None or number != number or abs(number) == float("inf") else int(number)

@@ -13,7 +13,7 @@ import tyro
 from jsa.cli.arguments import parse
 from jsa.data.catalog import ENVIRONMENT_VARIABLE as DATA_FOLDER
 from jsa.errors import JsaError, UsageError, check_at_least
-from jsa.experiments.comparison import markdown, write_tables
+from jsa.experiments.comparison import write_tables
 from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
 from jsa.experiments.results import is_done, read_results
 from jsa.experiments.tables import TABLES
@@ -123,9 +123,9 @@ def _draw(folder: Path) -> None:
 
 
 def _write_tables(places: Places, wanted: set[str]) -> None:
-    for compared in write_tables(read_results(places.results), places.results):
-        if compared.table.name in wanted:
-            print(f"\n{markdown(compared)}")
+    for comparison in write_tables(read_results(places.results), places.results):
+        if comparison.table.name in wanted:
+            print(f"\n{comparison.markdown()}")
     for name in sorted(wanted):
         if (places.results / f"{name}.md").is_file():
             print(places.results / f"{name}.md")
