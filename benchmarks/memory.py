@@ -15,11 +15,11 @@ from benchmarks.settings import METHODS, Model, Setting, digits, make_model
 from benchmarks.timing import Spread
 from benchmarks.workload import Training
 from jsa import likelihood
-from jsa.data import IndexedDataset
+from jsa.data import Dataset
 from jsa.evaluation.rows import Subset
 
 PROCESS = Path("/proc/self")
-Work = Callable[[Setting, IndexedDataset, Model], object]
+Work = Callable[[Setting, Dataset, Model], object]
 
 
 def peaks(setting: Setting) -> Iterator[Measurement]:
@@ -35,17 +35,17 @@ def peaks(setting: Setting) -> Iterator[Measurement]:
         yield Measurement("memory", setting.name, name, "MB above the data", Spread(growth, growth, growth))
 
 
-def _ten_steps(setting: Setting, data: IndexedDataset, model: Model) -> None:
+def _ten_steps(setting: Setting, data: Dataset, model: Model) -> None:
     training = Training(setting, data, model, METHODS[1].build(setting.particles, model, len(data)))
     for _ in range(10):
         training.step()
 
 
-def _nll_of_1_000_samples(setting: Setting, data: IndexedDataset, model: Model) -> None:
+def _nll_of_1_000_samples(setting: Setting, data: Dataset, model: Model) -> None:
     likelihood(model, Subset.first(data, 2), 1_000)
 
 
-def _nll_of_20_000_samples(setting: Setting, data: IndexedDataset, model: Model) -> None:
+def _nll_of_20_000_samples(setting: Setting, data: Dataset, model: Model) -> None:
     likelihood(model, Subset.first(data, 2), 20_000)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from jsa.data import IndexedDataset, load
+from jsa.data import Conditioned, Dataset, IndexedDataset, load
 from jsa.estimators import Estimator
 from jsa.estimators.registry import build_estimator
 from jsa.latent import Layer
@@ -74,15 +74,16 @@ METHODS = (
 )
 
 
-def digits(setting: Setting, rows: int = ROWS) -> IndexedDataset:
+def digits(setting: Setting, rows: int = ROWS) -> Dataset:
     """The first rows of the embedded MNIST, with their upper half as context where the model is conditional."""
     data = load("mnist-static").train
     assert isinstance(data, IndexedDataset)
     first = IndexedDataset(data.rows[:rows].clone())
-    return first.split_context(392) if preset(setting.model).conditional else first
+    return Conditioned(first, 392) if preset(setting.model).conditional else first
 
 
-def make_model(setting: Setting, data: IndexedDataset) -> Model:
+def make_model(setting: Setting, data: Dataset) -> Model:
     """The model of a setting, freshly initialized."""
     torch.manual_seed(0)
-    return build_model(preset(setting.model), Layer("bernoulli", data.observed_columns), data.context_width)
+    schema = data.schema
+    return build_model(preset(setting.model), Layer("bernoulli", schema.observed_columns), schema.context_width)

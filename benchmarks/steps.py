@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 
 import torch
 
 from benchmarks.floor import step_kernels
 from benchmarks.report import Measurement
-from benchmarks.settings import METHODS, Method
+from benchmarks.settings import METHODS, Method, digits
 from benchmarks.timing import Interleaved
 from benchmarks.workload import Trained, Workload
 from jsa.estimators import Estimator
@@ -63,10 +62,7 @@ def threads(trained: Trained) -> Iterator[Measurement]:
 def scaling(trained: Trained) -> Iterator[Measurement]:
     """(f) The factor for twice the data, which should be 1, and for twice the particles."""
     setting = trained.setting
-    doubled = copy.copy(trained.data)
-    doubled.rows = torch.cat([trained.data.rows, trained.data.rows])
-    if trained.data.context is not None:
-        doubled.context = torch.cat([trained.data.context, trained.data.context])
+    doubled = digits(setting, 2 * len(trained.data))
     more_rows = Workload(Trained(setting, doubled, trained.model, _fresh_chains(trained, len(doubled))), STAGE_TWO)
     times = Interleaved(
         {

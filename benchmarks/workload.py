@@ -15,7 +15,7 @@ from torch import Tensor
 from benchmarks.floor import Work, flops, passes
 from benchmarks.settings import Method, Model, Setting, make_model
 from jsa.batch import Batch, Estimate
-from jsa.data import IndexedDataset, epoch_order
+from jsa.data import Dataset, epoch_order
 from jsa.estimators import Estimator, PersistentEstimator, Stage
 from jsa.kernels import Trajectory
 from jsa.learner import Learner
@@ -34,12 +34,12 @@ class Trained:
     """A model after some training with JSA, and where its chains stand."""
 
     setting: Setting
-    data: IndexedDataset
+    data: Dataset
     model: Model
     estimator: Estimator
 
 
-def train_for_a_while(setting: Setting, data: IndexedDataset) -> Trained:
+def train_for_a_while(setting: Setting, data: Dataset) -> Trained:
     """Half of the warm-up in stage I, half in stage II, so that the chains are as old as in training."""
     model = make_model(setting, data)
     estimator = Method("", "jsa", 1).build(min(setting.particles, WARM_UP_PARTICLES), model, len(data))
@@ -54,9 +54,7 @@ def train_for_a_while(setting: Setting, data: IndexedDataset) -> Trained:
 class Training:
     """The steps of a training, as the training loop makes them."""
 
-    def __init__(
-        self, setting: Setting, data: IndexedDataset, model: Model, estimator: Estimator, rate: float = 1e-5
-    ) -> None:
+    def __init__(self, setting: Setting, data: Dataset, model: Model, estimator: Estimator, rate: float = 1e-5) -> None:
         self.data = data
         self.learner = Learner(model, estimator).train()
         self.parameters = learned(self.learner)

@@ -16,8 +16,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from jsa.data.downloads import MNIST, PublishedPictures, verify
 from jsa.data.mnist import ARCHIVE_NAME, unpack_archive
+from jsa.data.published_files import MNIST, PublishedImages, verify
 from jsa.io.atomic_files import replacing
 
 OUTPUT = Path(__file__).resolve().parent.parent / "src" / "jsa" / "data" / ARCHIVE_NAME
@@ -45,7 +45,7 @@ def bring(folder: Path) -> Path:
     return folder / "package" / "data"
 
 
-def build(folder: Path, output: Path, published: PublishedPictures = MNIST) -> int:
+def build(folder: Path, output: Path, published: PublishedImages = MNIST) -> int:
     """Write the archive of the files in `folder`, and return its size."""
     contents = {file: (folder / file.name).read_bytes() for file in published.files}
     verify(((file, str(folder / file.name), content) for file, content in contents.items()), "get it again")

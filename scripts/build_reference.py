@@ -60,8 +60,8 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Data": (
         "jsa.data",
         (
-            *("load", "names", "describe", "fetch", "Splits", "Dataset", "IndexedDataset", "DynamicBinarization"),
-            *("Scan", "epoch_order", "in_order", "batches_in_epoch"),
+            *("load", "names", "describe", "fetch", "Splits", "Schema", "Dataset", "IndexedDataset", "Conditioned"),
+            *("DynamicBinarization", "Scan", "epoch_order", "batches_in_epoch"),
         ),
     ),
     "scikit-learn": ("jsa.sklearn", ("DiscreteLatentModel",)),

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from jsa.data import IndexedDataset, batches_in_epoch
-from jsa.data.schema import RowShape
+from jsa.data.schema import Schema
 from jsa.data.streams import permutation
 from jsa.data.tables.table import dataset_of
 from jsa.data.tables.values import RULE, Values, as_values, refuse_classes_above, refuse_empty_columns
@@ -147,9 +147,8 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         prepare_machine(config)
         classes, parts = values.classes, self._divided(values, seed)
         refuse_empty_columns(parts[0], "X")
-        learned, validated = (dataset_of(part, classes) for part in parts)
-        shape = RowShape(values.columns, 0, classes, None, missing=learned.missing is not None)
-        model = make_model(config, shape)
+        learned, validated = (dataset_of(part, Schema.of(values.columns, classes)) for part in parts)
+        model = make_model(config, learned.schema)
         learner = Learner(model, make_estimator(config, model, learned, folder))
         steps = batches_in_epoch(len(learned), config.batch_size)
         with closing(watcher(config.epochs, steps) if self.verbose else Silent()) as shown:
@@ -259,7 +258,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         with _mended_by_the_caller():
             values = self._values(X, reset=False)
             refuse_classes_above(values, self.column_classes_, "X")
-            return dataset_of(values, self.column_classes_)
+            return dataset_of(values, Schema.of(values.columns, self.column_classes_))
 
     def _values(self, X: ArrayLike, *, reset: bool) -> Values:
         if np.ma.is_masked(X):

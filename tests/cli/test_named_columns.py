@@ -76,7 +76,7 @@ def test_samples_are_a_table_like_that_of_the_run(home: Path, model: str, classe
     assert main(["sample", "run", "--count", "8"]) == 0
     assert main(["sample", "run", "--count", "8", "--out", "same.npz"]) == 0
     splits = table_splits(Path("run/samples-0.csv"), TableOptions(classes=classes))
-    assert splits.column_names == tuple(NAMES.split(","))
+    assert splits.schema.column_names == tuple(NAMES.split(","))
     rows = np.loadtxt("run/samples-0.csv", delimiter=",", skiprows=1)
     with np.load("same.npz") as arrays:
         observed = arrays["x"]

@@ -59,7 +59,7 @@ def test_rows_that_are_drawn_anew_are_recognized(
     def small(turned: int) -> Splits:
         gray = torch.randint(0, 256, (60, 8), generator=torch.Generator().manual_seed(3), dtype=torch.uint8)
         train = DynamicBinarization(gray ^ turned, seed=0)
-        return Splits("mnist-dynamic", train, patterned(20, 1), patterned(20, 2), 2)
+        return Splits("mnist-dynamic", train, patterned(20, 1), patterned(20, 2))
 
     monkeypatch.setitem(loading.BUILDERS, "mnist-dynamic", lambda data_dir, seed: small(0))
     assert main(["train", "--data", "mnist-dynamic", *SIZES, "--switch-epoch", "2", "--out", "run"]) == 0

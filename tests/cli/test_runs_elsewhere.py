@@ -11,7 +11,7 @@ import pytest
 
 from helpers.own_tables import COMMANDS, SIZES, codes, means_of, refused, save, spelled
 from jsa.cli import main
-from jsa.data.schema import RowShape
+from jsa.data.schema import Schema
 from jsa.runs.build import open_run
 from torture.kills import differences
 
@@ -60,7 +60,7 @@ def test_a_run_whose_data_was_described_less_is_opened_with_its_data(run: Path) 
     record = json.loads((run / "data.json").read_text())
     del record["shape"]
     (run / "data.json").write_text(json.dumps(record))
-    assert open_run(run).shape == open_run(run).splits.row_shape == RowShape(12, 0, 2, None)
+    assert open_run(run).shape == open_run(run).splits.schema == Schema.of(12)
     save(Path("d/t.csv"), spelled(200, start=7))
     assert main(["sample", "run", "--count", "3"]) == 1
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from jsa.data import Splits, load
-from jsa.data.salakhutdinov import PACKED_NAME
 
 
 @pytest.fixture(scope="session")
@@ -21,12 +20,9 @@ def static() -> Splits:
 
 
 @pytest.fixture(scope="session")
-def salakhutdinov_folder() -> Path:
-    """The folder of the packed file of Salakhutdinov and Murray, which is not part of the repository."""
-    folder = Path(__file__).resolve().parents[3] / "shared" / "data"
-    if not (folder / PACKED_NAME).is_file():
-        pytest.skip(f"{PACKED_NAME} is not in ../shared/data: it may not be distributed with the project")
-    return folder
+def data_folder() -> Path:
+    """The folder of files that are not part of the repository."""
+    return Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 @pytest.fixture(autouse=True)

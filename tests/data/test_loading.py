@@ -1,73 +1,99 @@
-"""Names and paths, and options that do not belong together."""
+"""The names of the datasets, how little it costs to know them, and options that do not belong together."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
-from jsa.data import load
+import jsa.data
+from jsa.data import describe, load, names
+from jsa.data.loading import BUILDERS
 from jsa.errors import DataError, UsageError
 
 
-def test_an_unknown_name_is_answered_with_the_nearest():
+def test_every_name_can_be_built_and_is_described_in_a_line() -> None:
+    assert set(names()) == set(BUILDERS)
+    assert len(names()) == len(set(names())) == 5
+    assert all(describe(name) and "\n" not in describe(name) for name in names())
+
+
+def test_the_catalog_the_schema_and_the_download_load_neither_torch_nor_numpy() -> None:
+    program = """
+        import sys
+        import jsa.data
+        jsa.data.names()
+        jsa.data.fetch
+        jsa.data.Schema.of(3)
+        print([name for name in ("torch", "numpy", "jaxtyping") if name in sys.modules])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_arrives() -> None:
+    assert dir(jsa.data) == sorted(jsa.data.__all__)
+    assert all(getattr(jsa.data, name) is not None for name in jsa.data.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'lod'"):
+        jsa.data.lod  # noqa: B018
+
+
+@pytest.mark.parametrize("call", [load, describe])
+def test_an_unknown_name_is_answered_with_the_nearest(call: Any) -> None:
     with pytest.raises(UsageError, match="there is no dataset 'mnist-statik': did you mean 'mnist-static'"):
-        load("mnist-statik")
+        call("mnist-statik")
 
 
-def test_a_file_of_another_kind_is_refused(tmp_path):
-    path = tmp_path / "table.xlsx"
-    with pytest.raises(UsageError, match=r"table.xlsx is not a table: its name must end in .npy, .npz, .csv"):
-        load(str(path))
-    with pytest.raises(UsageError, match="must end in"):
-        load(str(tmp_path))
-
-
-def test_a_split_file_of_another_kind_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "options", "error", "sentence"),
+    [
+        ("{}/table.xlsx", {}, UsageError, r"table.xlsx is not a table: its name must end in .npy, .npz, .csv"),
+        ("{}", {}, UsageError, "must end in"),
+        ("{}/table.csv", {"valid_file": Path("table.txt")}, UsageError, r"table.txt is not a table"),
+        ("{}/t.npz", {}, DataError, r"there is no table .*t.npz: check the path, or give .* by --data-dir"),
+        ("none/t.csv", {"data_dir": "{}"}, DataError, r"there is no table .*none/t.csv or .*/t.csv: check the path"),
+        *(
+            ("mnist-static", {option: value}, UsageError, f"{option} is for your own tables: mnist-static comes with")
+            for option, value in {
+                "valid_file": Path("valid.npy"),
+                "test_file": Path("test.npy"),
+                "valid_fraction": 0.2,
+                "test_fraction": 0.2,
+                "split_seed": 1,
+            }.items()
+        ),
+        ("mnist-static", {"classes": 3}, UsageError, "classes is 3, but mnist-static is binary"),
+    ],
+)
+def test_what_is_no_dataset_is_refused(
+    tmp_path: Path, name: str, options: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
     (tmp_path / "table.csv").write_text("0,1\n" * 10)
-    with pytest.raises(UsageError, match=r"table.txt is not a table"):
-        load(str(tmp_path / "table.csv"), valid_file=tmp_path / "table.txt")
+    given = {key: tmp_path if value == "{}" else value for key, value in options.items()}
+    with pytest.raises(error, match=sentence):
+        load(name.format(tmp_path), **given)
 
 
-def test_a_missing_table_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"there is no table .*table.npz: check the path, or give .* by --data-dir"):
-        load(str(tmp_path / "table.npz"))
-    with pytest.raises(DataError, match=r"there is no table .*nowhere/t.csv or .*/t.csv: check the path"):
-        load("nowhere/t.csv", data_dir=tmp_path)
+def test_a_named_dataset_may_be_said_to_be_binary() -> None:
+    assert load("mnist-static", classes=2).schema.classes == 2
 
 
-def test_a_table_is_found_by_its_file_name_in_the_data_folder(tmp_path):
+def test_a_table_is_found_by_its_file_name_in_the_data_folder(tmp_path: Path) -> None:
     for name, cell in (("table", "0"), ("valid", "1")):
         (tmp_path / f"{name}.csv").write_text(f"{cell},1\n" * 20)
     splits = load("elsewhere/table.csv", data_dir=tmp_path, valid_file=Path("valid.csv"))
     assert (len(splits.train), len(splits.valid)) == (18, 20)
-    assert splits.valid.rows.min() == 1
+    assert splits.valid.batch(torch.arange(20)).x.min() == 1
 
 
-def test_a_table_at_its_path_is_taken_before_one_in_the_data_folder(tmp_path):
+def test_a_table_at_its_path_is_taken_before_one_in_the_data_folder(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "table.csv").write_text("0,1\n" * 20)
     (tmp_path / "folder" / "table.csv").write_text("0,1\n" * 30)
     splits = load(str(tmp_path / "table.csv"), data_dir=tmp_path / "folder")
     assert len(splits.train) == 16
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("valid_file", Path("valid.npy")),
-        ("test_file", Path("test.npy")),
-        ("valid_fraction", 0.2),
-        ("test_fraction", 0.2),
-        ("split_seed", 1),
-    ],
-)
-def test_a_named_dataset_refuses_the_options_of_tables(option, value):
-    with pytest.raises(UsageError, match=f"{option} is for your own tables: mnist-static comes with its splits"):
-        load("mnist-static", **{option: value})
-
-
-def test_a_named_dataset_is_binary():
-    with pytest.raises(UsageError, match="classes is 3, but mnist-static is binary"):
-        load("mnist-static", classes=3)
-    assert load("mnist-static", classes=2).classes == 2

@@ -1,18 +1,22 @@
-"""The MNIST that the package carries, against what was published."""
+"""The MNIST that the package carries, against what was published, and the script that packs it."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import lzma
+from collections.abc import Callable
 from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
 
-from jsa.data import load
-from jsa.data.downloads import PublishedFile, PublishedPictures
-from jsa.data.mnist import mnist_pictures, unpack_archive
+from helpers.published_images import contents_of, idx, published_images, put
+from jsa.data import Dataset, IndexedDataset, Splits, load
+from jsa.data.mnist import mnist_images, unpack_archive
 from jsa.errors import DataError
 
 TRAIN_IMAGES = "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"
@@ -24,47 +28,37 @@ STATIC_BITS = {
     "test": "9e9c0e6d783d726df2bc9d1f19a29cf0cb75af2eb46c2e4b13085548943eb00b",
 }
 
-
-def idx(values: np.ndarray) -> bytes:
-    header = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, dtype=">u4").tobytes()
-    return header + values.astype(np.uint8).tobytes()
-
-
-def small_archive() -> tuple[bytes, PublishedPictures, np.ndarray]:
-    pixels = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
-    contents = [idx(pixels), idx(pixels[:1]), idx(np.array([1, 2, 3])), idx(np.array([9]))]
-    file = [
-        PublishedFile(name, len(content), hashlib.sha256(content).hexdigest())
-        for name, content in zip("abcd", contents, strict=True)
-    ]
-    published = PublishedPictures(train_images=file[0], test_images=file[1], train_labels=file[2], test_labels=file[3])
-    return b"".join(contents), published, pixels
+PIXELS = np.arange(3 * 4 * 5).reshape(3, 4, 5)
+CONTENTS = contents_of(PIXELS, PIXELS[:1])
+PUBLISHED = published_images(CONTENTS)
+ARCHIVE = b"".join(CONTENTS[file.name] for file in PUBLISHED.files)
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "build_mnist.py"
 
 
-def test_the_pictures_are_the_published_bytes():
-    training, test = mnist_pictures()
-    header = bytes.fromhex("00000803") + (60_000).to_bytes(4) + (28).to_bytes(4) + (28).to_bytes(4)
-    assert hashlib.sha256(header + training.pixels.tobytes()).hexdigest() == TRAIN_IMAGES
-    labels = bytes.fromhex("00000801") + (10_000).to_bytes(4) + test.labels.tobytes()
-    assert hashlib.sha256(labels).hexdigest() == TEST_LABELS
+def bits_of(rows: Dataset) -> torch.Tensor:
+    assert isinstance(rows, IndexedDataset)
+    return rows.rows
+
+
+def labels_of(rows: Dataset) -> list[int]:
+    assert rows.labels is not None
+    return rows.labels.tolist()
+
+
+def test_the_images_are_the_published_bytes() -> None:
+    training, test = mnist_images()
+    assert hashlib.sha256(idx(training.pixels.reshape(-1, 28, 28))).hexdigest() == TRAIN_IMAGES
+    assert hashlib.sha256(idx(test.labels)).hexdigest() == TEST_LABELS
     assert training.image_shape == (28, 28)
-
-
-def test_the_archive_is_unpacked_once():
-    assert mnist_pictures() is mnist_pictures()
-
-
-def test_the_archive_is_small_enough_to_be_carried():
+    assert mnist_images() is mnist_images()
     assert len(files("jsa.data").joinpath("mnist.xz").read_bytes()) < 10_000_000
 
 
-def test_an_archive_keeps_what_was_put_in():
-    content, published, pixels = small_archive()
-    training, test = unpack_archive(lzma.compress(content), published)
-    assert np.array_equal(training.pixels, pixels.reshape(3, 20))
+def test_an_archive_keeps_what_was_put_in() -> None:
+    training, test = unpack_archive(lzma.compress(ARCHIVE), PUBLISHED)
+    assert np.array_equal(training.pixels, PIXELS.reshape(3, 20))
     assert training.image_shape == (4, 5)
-    assert training.labels.tolist() == [1, 2, 3]
-    assert test.labels.tolist() == [9]
+    assert (training.labels.tolist(), test.labels.tolist()) == ([0, 1, 2], [0])
 
 
 @pytest.mark.parametrize(
@@ -74,52 +68,73 @@ def test_an_archive_keeps_what_was_put_in():
         (lambda packed: b"", "mnist.xz does not hold the"),
         (lambda packed: b"not an archive", "mnist.xz cannot be unpacked"),
         (lambda packed: packed[:40] + bytes([packed[40] ^ 255]) + packed[41:], "mnist.xz cannot be unpacked"),
+        (
+            lambda packed: lzma.compress(ARCHIVE[:30] + bytes([ARCHIVE[30] ^ 1]) + ARCHIVE[31:]),
+            "train-images-idx3-ubyte in mnist.xz is not the published train-images-idx3-ubyte, for its sha256",
+        ),
+        (lambda packed: lzma.compress(ARCHIVE + b"more"), "does not hold the"),
     ],
 )
-def test_a_damaged_archive_is_one_sentence(damage, sentence):
-    content, published, _ = small_archive()
+def test_a_damaged_archive_is_one_sentence(damage: Callable[[bytes], bytes], sentence: str) -> None:
     with pytest.raises(DataError, match=f"{sentence}.*install jsa again"):
-        unpack_archive(damage(lzma.compress(content)), published)
+        unpack_archive(damage(lzma.compress(ARCHIVE)), PUBLISHED)
 
 
-def test_an_archive_of_something_else_is_refused():
-    content, published, _ = small_archive()
-    other = content[:30] + bytes([content[30] ^ 1]) + content[31:]
-    with pytest.raises(DataError, match=r"a in mnist.xz is not the published a, for its sha256"):
-        unpack_archive(lzma.compress(other), published)
-    with pytest.raises(DataError, match="does not hold the"):
-        unpack_archive(lzma.compress(content + b"more"), published)
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    if not SCRIPT.is_file():
+        pytest.skip("the script is part of the repository, not of the distribution")
+    spec = importlib.util.spec_from_file_location("build_mnist", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_threshold_keeps_the_first_5000_for_validation(threshold):
-    training, test = mnist_pictures()
-    assert (len(threshold.train), len(threshold.valid), len(threshold.test)) == (55_000, 5_000, 10_000)
+def test_the_script_packs_the_same_archive_each_time(script: ModuleType, tmp_path: Path) -> None:
+    output = put(tmp_path, CONTENTS) / "mnist.xz"
+    assert script.build(tmp_path, output, PUBLISHED) == output.stat().st_size
+    first = output.read_bytes()
+    script.build(tmp_path, output, PUBLISHED)
+    assert output.read_bytes() == first
+    training, _ = unpack_archive(first, PUBLISHED)
+    assert training.pixels.reshape(-1).tolist() == list(range(60))
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_script_refuses_other_files(script: ModuleType, tmp_path: Path) -> None:
+    put(tmp_path, {**CONTENTS, "train-labels-idx1-ubyte": idx(np.array([0, 1, 9]))})
+    with pytest.raises(DataError, match="is not the published train-labels-idx1-ubyte, for its sha256"):
+        script.build(tmp_path, tmp_path / "mnist.xz", PUBLISHED)
+    assert not (tmp_path / "mnist.xz").exists()
+
+
+def test_threshold_keeps_the_first_5000_for_validation(threshold: Splits) -> None:
+    training, test = mnist_images()
+    assert [len(part) for part in threshold.parts.values()] == [55_000, 5_000, 10_000]
     bright = training.pixels / 255 > 0.5
-    assert np.array_equal(threshold.valid.rows.numpy(), bright[:5_000])
-    assert np.array_equal(threshold.train.rows.numpy(), bright[5_000:])
-    assert np.array_equal(threshold.test.rows.numpy(), test.pixels / 255 > 0.5)
-    assert threshold.train.labels.tolist() == training.labels[5_000:].tolist()
-    assert threshold.image_shape == (28, 28)
-    assert threshold.classes == 2
+    assert np.array_equal(bits_of(threshold.valid).numpy(), bright[:5_000])
+    assert np.array_equal(bits_of(threshold.train).numpy(), bright[5_000:])
+    assert np.array_equal(bits_of(threshold.test).numpy(), test.pixels / 255 > 0.5)
+    assert labels_of(threshold.train) == training.labels[5_000:].tolist()
+    assert (threshold.schema.image_shape, threshold.schema.classes) == ((28, 28), 2)
 
 
-@pytest.mark.parametrize("part", ["train", "valid", "test"])
-def test_the_static_draw_is_the_same_everywhere(static, part):
-    bits = getattr(static, part).rows.numpy()
-    assert hashlib.sha256(np.packbits(bits, axis=1)).hexdigest() == STATIC_BITS[part]
+def test_the_static_draw_is_the_same_everywhere_in_larochelles_split(static: Splits) -> None:
+    training, test = mnist_images()
+    labels = training.labels.tolist()
+    for (name, part), expected in zip(
+        static.parts.items(), (labels[:50_000], labels[50_000:], test.labels.tolist()), strict=True
+    ):
+        assert hashlib.sha256(np.packbits(bits_of(part).numpy(), axis=1)).hexdigest() == STATIC_BITS[name]
+        assert labels_of(part) == expected
 
 
-def test_the_static_split_is_larochelles(static):
-    training, test = mnist_pictures()
-    assert static.train.labels.tolist() == training.labels[:50_000].tolist()
-    assert static.valid.labels.tolist() == training.labels[50_000:].tolist()
-    assert static.test.labels.tolist() == test.labels.tolist()
-
-
-def test_the_static_draw_follows_the_intensities(static):
-    training, _ = mnist_pictures()
+def test_the_static_draw_follows_the_intensities(static: Splits) -> None:
+    training, _ = mnist_images()
     gray = training.pixels[:50_000]
-    bits = static.train.rows.numpy()
+    bits = bits_of(static.train).numpy()
     assert not bits[gray == 0].any()
     assert bits[gray == 255].all()
     probability = gray / 255
@@ -131,22 +146,19 @@ def test_the_static_draw_follows_the_intensities(static):
     assert abs(bits[middle].mean() - expected.mean()) < allowed
 
 
-def test_dynamic_shares_validation_and_test_with_static(static):
+def test_dynamic_shares_validation_and_test_with_static(static: Splits) -> None:
     dynamic = load("mnist-dynamic", seed=3)
-    assert dynamic.name == "mnist-dynamic"
-    assert torch.equal(dynamic.valid.rows, static.valid.rows)
-    assert torch.equal(dynamic.test.rows, static.test.rows)
-    assert len(dynamic.train) == 50_000
-    assert dynamic.train.rows_change
-    assert not dynamic.valid.rows_change
-    assert torch.equal(dynamic.train.labels, static.train.labels)
-    everything = dynamic.train.batch(torch.arange(50_000)).x
-    assert abs(everything.mean().item() - static.train.rows.float().mean().item()) < 2e-4
-    assert not torch.equal(everything, static.train.rows.float())
+    assert (dynamic.name, len(dynamic.train)) == ("mnist-dynamic", 50_000)
+    assert torch.equal(bits_of(dynamic.valid), bits_of(static.valid))
+    assert torch.equal(bits_of(dynamic.test), bits_of(static.test))
+    assert (dynamic.train.rows_change, dynamic.valid.rows_change) == (True, False)
+    assert labels_of(dynamic.train) == labels_of(static.train)
+    everything, once = dynamic.train.batch(torch.arange(50_000)).x, bits_of(static.train).float()
+    assert abs(everything.mean().item() - once.mean().item()) < 2e-4
+    assert not torch.equal(everything, once)
 
 
-def test_datasets_of_one_process_do_not_share_memory(static):
-    static_again = load("mnist-static")
-    before = static.train.rows[0].clone()
-    static_again.train.rows.fill_(1)
-    assert torch.equal(static.train.rows[0], before)
+def test_datasets_of_one_process_do_not_share_memory(static: Splits) -> None:
+    before = bits_of(static.train)[0].clone()
+    bits_of(load("mnist-static").train).fill_(1)
+    assert torch.equal(bits_of(static.train)[0], before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import gzip
 import io
 import json
 import lzma
@@ -21,7 +20,6 @@ from jsa.io.tensor_files import ENTRY, content_checksum
 from .mutations import SIZES, any_mutation
 
 SWOLLEN = bytes(80_000_000)
-SWOLLEN_GZIP = gzip.compress(SWOLLEN, 9, mtime=0)
 SWOLLEN_XZ = lzma.compress(SWOLLEN, preset=1)
 DTYPES = ("BOOL", "U8", "I8", "F16", "BF16", "F32", "F64", "I64", "F4", "F8_E4M3", "C64", "F128", "", 7, None)
 DESCRIPTIONS = (
@@ -188,14 +186,6 @@ def idx_header(content: bytes, rng: random.Random) -> bytes:
     place = 4 * rng.randrange(1 + content[3])
     value = rng.randbytes(4) if place == 0 else struct.pack(">I", rng.choice(SIZES) % 2**32)
     return content[:place] + value + content[place + 4 :]
-
-
-def rebuilt_gzip(content: bytes, rng: random.Random) -> bytes:
-    """A right gzip file around a mutated content, or around one that swells."""
-    if rng.random() < 0.05:
-        return SWOLLEN_GZIP
-    inner = rng.choice((idx_header, any_mutation))(gzip.decompress(content), rng)
-    return gzip.compress(inner, 1, mtime=0)
 
 
 def rebuilt_xz(content: bytes, rng: random.Random) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import lzma
@@ -13,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from helpers.published_images import idx, published, published_images
 from helpers.small_results import result, score
 from jsa import JSA, Batch, BeliefNetwork, ChainCache, LatentSpace, Layer
-from jsa.data.downloads import PublishedAmat, PublishedFile, PublishedPictures
-from jsa.data.mnist import fashion_mnist, unpack_archive
+from jsa.data.fashion_mnist import fashion_mnist
+from jsa.data.mnist import unpack_archive
+from jsa.data.published_files import PublishedBits
 from jsa.data.salakhutdinov import PACKED_NAME, read_amat, read_packed
-from jsa.data.schema import RowShape
+from jsa.data.schema import Schema
 from jsa.data.splits import Splits
 from jsa.data.tables.table import TableOptions, table_splits
 from jsa.experiments.results import read_result, write_result
@@ -206,30 +207,20 @@ def make_provenance(folder: Path) -> None:
 
 def make_data_identity(folder: Path) -> None:
     parts = [RowsIdentity(rows, hashlib.sha256(bytes(rows)).hexdigest()) for rows in (160, 20, 10)]
-    DataIdentity(Path("/home/somebody"), *parts, RowShape(392, 392, 2, (28, 28))).write(folder)
+    DataIdentity(Path("/home/somebody"), *parts, Schema.of(784, image_shape=(28, 28)).conditioned(392)).write(folder)
 
 
 # Published data
 
 
-def published(contents: dict[str, bytes]) -> list[PublishedFile]:
-    return [
-        PublishedFile(name, len(content), hashlib.sha256(content).hexdigest()) for name, content in contents.items()
-    ]
-
-
-def idx(values: np.ndarray) -> bytes:
-    return bytes([0, 0, 8, values.ndim]) + np.array(values.shape, ">u4").tobytes() + values.astype(np.uint8).tobytes()
-
-
 GRAY = np.random.default_rng(0).integers(0, 256, (12, 4, 4))
-PICTURES = {
+IMAGES = {
     "train-images-idx3-ubyte": idx(GRAY[:8]),
     "train-labels-idx1-ubyte": idx(np.arange(8)),
     "t10k-images-idx3-ubyte": idx(GRAY[8:]),
     "t10k-labels-idx1-ubyte": idx(np.arange(4)),
 }
-PUBLISHED_PICTURES = PublishedPictures(*published(PICTURES))
+PUBLISHED_IMAGES = published_images(IMAGES)
 
 PACKED_ROWS = {
     name: np.random.default_rng(rows).integers(0, 256, (rows, 98)).astype(np.uint8)
@@ -241,7 +232,10 @@ AMAT = {
     ).encode()
     for name, rows in PACKED_ROWS.items()
 }
-PUBLISHED_AMAT = PublishedAmat(*published(AMAT))
+PUBLISHED_AMAT = {
+    name: PublishedBits(published(file, AMAT[file]), hashlib.sha256(rows.tobytes()).hexdigest())
+    for (name, rows), file in zip(PACKED_ROWS.items(), AMAT, strict=True)
+}
 
 
 def put(folder: Path, contents: dict[str, bytes]) -> None:
@@ -250,17 +244,17 @@ def put(folder: Path, contents: dict[str, bytes]) -> None:
 
 
 def open_fashion(folder: Path) -> object:
-    splits = fashion_mnist(folder, published=PUBLISHED_PICTURES, train_rows=6, system_folder=folder)
+    splits = fashion_mnist(folder, published=PUBLISHED_IMAGES, train_rows=6)
     return rows_of(splits), splits.train.labels, splits.test.labels
 
 
 def make_archive(folder: Path) -> None:
-    content = b"".join(PICTURES[file.name] for file in PUBLISHED_PICTURES.files)
+    content = b"".join(IMAGES[file.name] for file in PUBLISHED_IMAGES.files)
     (folder / "mnist.xz").write_bytes(lzma.compress(content, preset=0))
 
 
 def open_archive(folder: Path) -> object:
-    training, test = unpack_archive((folder / "mnist.xz").read_bytes(), PUBLISHED_PICTURES)
+    training, test = unpack_archive((folder / "mnist.xz").read_bytes(), PUBLISHED_IMAGES)
     return training.pixels, training.labels, test.pixels, test.labels
 
 
@@ -324,16 +318,7 @@ KINDS: Sequence[Kind] = (
         False,
     ),
     Kind("embedded MNIST, .xz", make_archive, open_archive, [formats.rebuilt_xz], True),
-    Kind("IDX", lambda folder: put(folder, PICTURES), open_fashion, [formats.idx_header], True),
-    Kind(
-        "IDX, .gz",
-        lambda folder: put(
-            folder, {f"{name}.gz": gzip.compress(content, mtime=0) for name, content in PICTURES.items()}
-        ),
-        open_fashion,
-        [formats.rebuilt_gzip],
-        True,
-    ),
+    Kind("IDX", lambda folder: put(folder, IMAGES), open_fashion, [formats.idx_header], True),
     Kind(
         "published .amat", lambda folder: put(folder, AMAT), lambda folder: read_amat(folder, PUBLISHED_AMAT), [], True
     ),

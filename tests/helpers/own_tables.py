@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from jsa.cli import main
-from jsa.data import IndexedDataset
+from jsa.data import Conditioned, IndexedDataset
 from jsa.runs.build import open_run
 
 SIZES = ["--model", "linear", "--latents", "3", "--epochs", "2", "--learning-rate", "0.02", "--threads", "1"]
@@ -55,7 +55,6 @@ def codes(*flags: str) -> dict[str, np.ndarray]:
 def means_of(values: np.ndarray) -> np.ndarray:
     """What the inference model of the run says about rows."""
     opened = open_run(Path("run"))
-    rows = IndexedDataset(torch.from_numpy(values.astype(np.uint8)), classes=opened.shape.classes)
-    if context := opened.shape.context_columns:
-        rows = rows.split_context(context)
+    whole = IndexedDataset(torch.from_numpy(values.astype(np.uint8)), opened.shape.conditioned(0))
+    rows = Conditioned(whole, context) if (context := opened.shape.context_columns) else whole
     return opened.model.posterior(rows.batch(torch.arange(len(rows)))).first.mean.detach().numpy()

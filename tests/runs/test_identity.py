@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from helpers.small_runs import patterned
-from jsa.data import DynamicBinarization, IndexedDataset, Splits
+from jsa.data import Conditioned, DynamicBinarization, IndexedDataset, Splits
 from jsa.errors import UsageError
 from jsa.runs.identity import DataIdentity, RowsIdentity, rows_identity
 
 
 def splits(train: int = 1, valid: int = 2, test: int = 3) -> Splits:
-    return Splits("thing", patterned(50, train), patterned(20, valid), patterned(10, test), 2)
+    return Splits("thing", patterned(50, train), patterned(20, valid), patterned(10, test))
 
 
 def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -41,11 +41,11 @@ def test_more_columns_are_other_rows() -> None:
     assert rows_identity(narrow) != rows_identity(wide)
     turned = wide.rows.clone()
     turned[3, 0] = 1
-    assert rows_identity(wide.split_context(2)) != rows_identity(IndexedDataset(turned).split_context(2))
+    assert rows_identity(Conditioned(wide, 2)) != rows_identity(Conditioned(IndexedDataset(turned), 2))
 
 
 def test_the_digest_is_that_of_states_of_earlier_versions() -> None:
-    rows = patterned(2_500, seed=1).split_context(3)
+    rows = Conditioned(patterned(2_500, seed=1), 3)
     batch = rows.batch(torch.linspace(0, 2_499, 1_000, dtype=torch.float64).long())
     assert batch.context is not None
     values = hashlib.sha256(batch.x.numpy().tobytes() + batch.context.numpy().tobytes()).hexdigest()

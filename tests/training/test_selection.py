@@ -33,7 +33,7 @@ def unsteady(**validation: object) -> TrainConfig:
 
 
 def splits() -> Splits:
-    return Splits("patterned", patterned(100, 1), patterned(40, 2), patterned(30, 3), 2)
+    return Splits("patterned", patterned(100, 1), patterned(40, 2), patterned(30, 3))
 
 
 def epochs_kept(folder: RunFolder) -> set[int]:

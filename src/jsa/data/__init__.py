@@ -13,37 +13,40 @@ from jsa.data.catalog import describe, names
 
 if TYPE_CHECKING:
     from jsa.data.binarization import DynamicBinarization
-    from jsa.data.dataset import Dataset, IndexedDataset
+    from jsa.data.dataset import Conditioned, Dataset, IndexedDataset
     from jsa.data.downloads import fetch
     from jsa.data.loading import load
-    from jsa.data.order import Scan, batches_in_epoch, epoch_order, in_order
+    from jsa.data.order import Scan, batches_in_epoch, epoch_order
+    from jsa.data.schema import Schema
     from jsa.data.splits import Splits
 
 __all__ = [
+    "Conditioned",
     "Dataset",
     "DynamicBinarization",
     "IndexedDataset",
     "Scan",
+    "Schema",
     "Splits",
     "batches_in_epoch",
     "describe",
     "epoch_order",
     "fetch",
-    "in_order",
     "load",
     "names",
 ]
 
 _HOMES = {
+    "Conditioned": "dataset",
     "Dataset": "dataset",
     "DynamicBinarization": "binarization",
     "IndexedDataset": "dataset",
     "Scan": "order",
+    "Schema": "schema",
     "Splits": "splits",
     "batches_in_epoch": "order",
     "epoch_order": "order",
     "fetch": "downloads",
-    "in_order": "order",
     "load": "loading",
 }
 

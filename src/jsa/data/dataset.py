@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol, final, runtime_checkable
 
 import numpy as np
@@ -10,195 +11,180 @@ from jaxtyping import Bool, Float32, Int64, UInt8
 from torch import Tensor
 
 from jsa.batch import Batch
-from jsa.data.schema import check_classes, encoded_width
+from jsa.data.schema import Schema, encoded_width
 from jsa.data.tables.values import place
 from jsa.errors import DataError, UsageError
 
 
 @runtime_checkable
 class Dataset(Protocol):
-    """What the training loop and the evaluation ask of data.
+    """What training and evaluation ask of data.
 
     A row has a number that never changes, whatever the order of visits: the chains of an estimator are
     kept under it.
     """
 
     @property
-    def classes(self) -> int:
-        """The number of values that each variable can take; 2 is binary."""
+    def schema(self) -> Schema:
+        """What a row is made of."""
 
     @property
     def labels(self) -> UInt8[Tensor, " rows"] | None:
         """The class of each row, where it is known. Nothing learns from it."""
 
     @property
-    def rows_change(self) -> bool:
-        """Whether a row's values change between epochs, which makes anything remembered about it stale."""
-
-    @property
-    def observed_columns(self) -> int:
-        """The number of observed variables of a row."""
-
-    @property
-    def context_columns(self) -> int:
-        """The number of variables that a row is conditioned on; 0 without context."""
-
-    @property
-    def observed_width(self) -> int:
-        """The width of `Batch.x`: the variables, or their one-hot codes side by side."""
-
-    @property
-    def context_width(self) -> int:
-        """The width of `Batch.context`; 0 without context."""
-
-    @property
     def missing(self) -> Bool[Tensor, "rows observed"] | None:
         """Where an observed value is missing, NaN in `Batch.x`; None where nothing is."""
+
+    @property
+    def rows_change(self) -> bool:
+        """Whether a row's values change between epochs, which makes anything remembered about it stale."""
 
     def __len__(self) -> int: ...
 
     def batch(self, index: Int64[Tensor, " batch"], device: torch.device | str | None = None) -> Batch:
-        """The rows of these numbers, on `device` where one is given."""
-
-    def split_context(self, columns: int) -> Dataset:
-        """The same rows, with their first `columns` variables as context of the others."""
+        """Return the rows with these numbers, on `device` where one is given."""
 
     def start_epoch(self, epoch: int) -> None:
-        """Make the rows those of this epoch, where they change at all."""
+        """Make the rows those of this epoch, if they change at all."""
 
 
 @final
 class IndexedDataset:
-    """Rows kept in memory as bytes, turned to floating point only as they are asked for.
+    """Rows kept in memory as bytes and turned into floating point only when they are asked for.
 
-    A byte a variable keeps all of MNIST in 55 MB, and a batch travels to its device as bytes.
+    At a byte per variable all of MNIST takes 55 MB, and a batch travels to its device as bytes.
 
     Args:
-        rows: The values 0 ... classes - 1 of the observed variables, row by row.
-        classes: The number of values that each variable can take.
-        context: The values of the variables that each row is conditioned on, out of the same classes.
+        rows: The values 0 ... classes - 1 of all variables, row by row.
+        schema: What a row is made of; binary columns without names where not given.
         labels: The class of each row, where it is known.
-        missing: Where an observed value is missing: NaN in a batch, whatever `rows` has there. None where nothing is.
+        missing: Where a value is missing: NaN in a batch, whatever `rows` has there. None where nothing is.
 
     Example:
         >>> digits = IndexedDataset(torch.tensor([[0, 1], [1, 1], [0, 0]], dtype=torch.uint8))
         >>> digits.batch(torch.tensor([2, 0])).x
         tensor([[0., 0.],
                 [0., 1.]])
-        >>> digits.split_context(1).batch(torch.tensor([1])).context
-        tensor([[1.]])
     """
 
     rows_change = False
 
     def __init__(
         self,
-        rows: UInt8[Tensor, "rows observed"],
+        rows: UInt8[Tensor, "rows columns"],
+        schema: Schema | None = None,
         *,
-        classes: int = 2,
-        context: UInt8[Tensor, "rows context"] | None = None,
         labels: UInt8[Tensor, " rows"] | None = None,
-        missing: Bool[Tensor, "rows observed"] | None = None,
+        missing: Bool[Tensor, "rows columns"] | None = None,
     ) -> None:
-        check_classes(classes)
-        _check_values("rows", rows, classes)
-        if context is not None:
-            _check_values("context", context, classes)
-            _check_count("context", context, rows)
-        if labels is not None:
-            _check_count("labels", labels, rows)
+        check_bytes("rows", rows)
+        schema = schema or Schema.of(rows.shape[1])
+        if (schema.observed_columns, schema.context_columns) != (rows.shape[1], 0):
+            raise UsageError(f"rows of {rows.shape[1]} columns need a schema of as many, without context: not {schema}")
+        if (highest := int(rows.max())) >= schema.classes:
+            raise UsageError(
+                f"rows holds the value {highest}, but {schema.classes} classes go up to {schema.classes - 1}"
+            )
+        if labels is not None and len(labels) != len(rows):
+            raise UsageError(f"labels has {len(labels)} rows, but there are {len(rows)}")
         if missing is not None and (missing.dtype != torch.bool or missing.shape != rows.shape):
             raise UsageError(
                 f"missing must be a bool tensor of shape {tuple(rows.shape)}, as the rows; it is {missing.dtype} of "
                 f"shape {tuple(missing.shape)}"
             )
+        self.schema = replace(schema, missing=missing is not None)
         self.rows = rows
-        self.classes = classes
-        self.context = context
         self.labels = labels
         self.missing = missing
-
-    @property
-    def observed_columns(self) -> int:
-        """The number of observed variables of a row."""
-        return self.rows.shape[1]
-
-    @property
-    def context_columns(self) -> int:
-        """The number of variables that a row is conditioned on; 0 without context."""
-        return 0 if self.context is None else self.context.shape[1]
-
-    @property
-    def observed_width(self) -> int:
-        """The width of `Batch.x`: the variables, or their one-hot codes side by side."""
-        return encoded_width(self.observed_columns, self.classes)
-
-    @property
-    def context_width(self) -> int:
-        """The width of `Batch.context`; 0 without context."""
-        return encoded_width(self.context_columns, self.classes)
 
     def __len__(self) -> int:
         return self.rows.shape[0]
 
     def batch(self, index: Int64[Tensor, " batch"], device: torch.device | str | None = None) -> Batch:
-        """The rows of these numbers, on `device` where one is given, else where the rows are kept."""
-        here = index.to(self.rows.device)
+        """Return the rows with these numbers, on `device` where one is given, else where the rows are kept."""
+        here, classes = index.to(self.rows.device), self.schema.classes
         where = self.rows.device if device is None else device
-        x = _encode(self.rows.index_select(0, here).to(where), self.classes)
+        x = _encode(self.rows.index_select(0, here).to(where), classes)
         if self.missing is not None:
             missing = self.missing.index_select(0, here).to(where)
-            x.masked_fill_(missing if self.classes == 2 else missing.repeat_interleave(self.classes, dim=1), torch.nan)
-        context = None
-        if self.context is not None:
-            context = _encode(self.context.index_select(0, here).to(where), self.classes)
-        return Batch(x=x, index=index.to(where), context=context)
-
-    def split_context(self, columns: int) -> IndexedDataset:
-        """The same rows, with their first `columns` variables as context of the others.
-
-        On pictures whose rows of pixels follow each other, half of the columns is the upper half: the
-        model then completes the lower half.
-        """
-        check_context_columns(columns, self.observed_columns, self.context_columns)
-        refuse_gap_in_context(self, columns, "the data")
-        return IndexedDataset(
-            self.rows[:, columns:].contiguous(),
-            classes=self.classes,
-            context=self.rows[:, :columns].contiguous(),
-            labels=self.labels,
-            missing=None if self.missing is None else self.missing[:, columns:].contiguous(),
-        )
+            x.masked_fill_(missing if classes == 2 else missing.repeat_interleave(classes, dim=1), torch.nan)
+        return Batch(x=x, index=index.to(where))
 
     def start_epoch(self, epoch: int) -> None:
-        """Nothing: these rows are the same in every epoch."""
+        """Do nothing: these rows are the same in every epoch."""
 
 
-def refuse_gap_in_context(
-    rows: Dataset, columns: int, source: str, numbers: Int64[np.ndarray, " rows"] | None = None
-) -> None:
-    """Names the first value that is missing among the columns that the others are to be conditioned on.
+@final
+class Conditioned:
+    """A view of rows with their first columns as context of the others.
+
+    With half of the columns of an image, whose rows of pixels follow each other, a model completes the lower half.
 
     Args:
         rows: The rows.
         columns: How many of the first columns are the context.
-        source: What the table is called.
-        numbers: The numbers, from 0, that the rows have in it; 0, 1, ... where not given.
+        source: What to call the rows in an error.
+        numbers: The numbers, from 0, that the rows have there; 0, 1, ... where not given.
+
+    Example:
+        >>> digits = IndexedDataset(torch.tensor([[0, 1], [1, 1], [0, 0]], dtype=torch.uint8))
+        >>> Conditioned(digits, 1).batch(torch.tensor([1])).context
+        tensor([[1.]])
     """
-    if rows.missing is None or not bool((given := rows.missing[:, :columns]).any()):
-        return
-    row, column = given.nonzero()[0].tolist()
-    raise DataError(
-        f"{place(source, row if numbers is None else int(numbers[row]), column)} is missing, but the first {columns} "
-        "columns are the context of the others, of which nothing may be missing: fill it in, or choose a model that is "
-        "not conditional"
-    )
+
+    def __init__(
+        self,
+        rows: Dataset,
+        columns: int,
+        source: str = "the data",
+        numbers: Int64[np.ndarray, " rows"] | None = None,
+    ) -> None:
+        _check_context(columns, rows.schema)
+        if rows.missing is not None and bool((gaps := rows.missing[:, :columns]).any()):
+            row, column = gaps.nonzero()[0].tolist()
+            raise DataError(
+                f"{place(source, row if numbers is None else int(numbers[row]), column)} is missing, but the first "
+                f"{columns} columns are the context of the others, of which nothing may be missing: fill it in, or "
+                "choose a model that is not conditional"
+            )
+        self._rows = rows
+        self._width = encoded_width(columns, rows.schema.classes)
+        self.schema = rows.schema.conditioned(columns)
+        self.labels = rows.labels
+        self.missing = None if rows.missing is None else rows.missing[:, columns:]
+        self.rows_change = rows.rows_change
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def batch(self, index: Int64[Tensor, " batch"], device: torch.device | str | None = None) -> Batch:
+        """Return the rows with these numbers, their first columns as context."""
+        whole = self._rows.batch(index, device)
+        context, x = (part.contiguous() for part in whole.x.tensor_split([self._width], dim=1))
+        return Batch(x=x, index=whole.index, context=context)
+
+    def start_epoch(self, epoch: int) -> None:
+        """Make the rows those of this epoch."""
+        self._rows.start_epoch(epoch)
 
 
-def check_context_columns(columns: int, observed: int, context: int) -> None:
+def check_bytes(name: str, values: Tensor) -> None:
+    """Refuse values that are not bytes, row by row."""
+    if values.dtype != torch.uint8 or values.ndim != 2:
+        raise UsageError(
+            f"{name} must be a uint8 tensor of two dimensions, rows and columns; "
+            f"it is {values.dtype} of shape {tuple(values.shape)}"
+        )
+    if values.numel() == 0:
+        raise UsageError(f"{name} of shape {tuple(values.shape)} holds nothing")
+
+
+def _check_context(columns: int, schema: Schema) -> None:
     """Refuse a context that would leave nothing on one side, or that is already there."""
-    if context:
-        raise UsageError(f"these rows already have a context of {context} columns")
+    observed = schema.observed_columns
+    if schema.context_columns:
+        raise UsageError(f"these rows already have a context of {schema.context_columns} columns")
     if observed < 2:
         raise UsageError(
             f"rows of {observed} column cannot be divided into a context and the rest: a conditional model, such as "
@@ -212,26 +198,8 @@ def check_context_columns(columns: int, observed: int, context: int) -> None:
 
 
 def _encode(values: UInt8[Tensor, "batch columns"], classes: int) -> Float32[Tensor, "batch width"]:
-    """The values as floating point; more than two classes become one-hot, variables side by side."""
+    """Return the values as floating point; more than two classes become one-hot, variables side by side."""
     if classes == 2:
         return values.float()
     every_class = torch.arange(classes, dtype=torch.uint8, device=values.device)
     return (values.unsqueeze(-1) == every_class).float().flatten(1)
-
-
-def _check_values(name: str, values: Tensor, classes: int) -> None:
-    if values.dtype != torch.uint8 or values.ndim != 2:
-        raise UsageError(
-            f"{name} must be a uint8 tensor of two dimensions, rows and columns; "
-            f"it is {values.dtype} of shape {tuple(values.shape)}"
-        )
-    if values.numel() == 0:
-        raise UsageError(f"{name} of shape {tuple(values.shape)} holds nothing")
-    highest = int(values.max())
-    if highest >= classes:
-        raise UsageError(f"{name} holds the value {highest}, but {classes} classes go up to {classes - 1}")
-
-
-def _check_count(name: str, values: Tensor, rows: Tensor) -> None:
-    if values.shape[0] != rows.shape[0]:
-        raise UsageError(f"{name} has {values.shape[0]} rows, but there are {rows.shape[0]}")

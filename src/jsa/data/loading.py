@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from jsa.data.catalog import names
-from jsa.data.mnist import fashion_mnist, mnist_dynamic, mnist_static, mnist_threshold
+from jsa.data.fashion_mnist import fashion_mnist
+from jsa.data.mnist import mnist_dynamic, mnist_static, mnist_threshold
 from jsa.data.salakhutdinov import mnist_salakhutdinov
 from jsa.data.splits import Splits
 from jsa.data.tables.table import SUFFIXES, TableOptions, table_splits

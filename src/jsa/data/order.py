@@ -1,4 +1,4 @@
-"""In which order the rows are visited.
+"""The order in which rows are visited.
 
 The order of an epoch is determined by the seed and the epoch alone: a resumed run goes on exactly where the
 other would have gone. Rows are only numbers here, and gathering them is one indexed copy, so that no worker
@@ -23,7 +23,7 @@ Scan = Literal["shuffle", "random"]
 def epoch_order(
     rows: int, batch_size: int, seed: int, epoch: int, scan: Scan = "shuffle"
 ) -> Iterator[Int64[Tensor, " batch"]]:
-    """The row numbers of the batches of one epoch.
+    """Yield the row numbers of the batches of one epoch.
 
     Args:
         rows: The number of rows of the dataset.
@@ -49,18 +49,8 @@ def epoch_order(
     return iter(torch.split(order, batch_size))
 
 
-def in_order(rows: int, batch_size: int) -> Iterator[Int64[Tensor, " batch"]]:
-    """The row numbers 0, 1, ... of the batches of one pass, for evaluation.
-
-    >>> [index.tolist() for index in in_order(rows=3, batch_size=2)]
-    [[0, 1], [2]]
-    """
-    check_at_least(1, rows=rows, batch_size=batch_size)
-    return iter(torch.split(torch.arange(rows), batch_size))
-
-
 def batches_in_epoch(rows: int, batch_size: int) -> int:
-    """The number of batches that either order has.
+    """Return the number of batches that either order has.
 
     >>> batches_in_epoch(rows=10, batch_size=4)
     3

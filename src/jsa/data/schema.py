@@ -1,11 +1,11 @@
-"""What the rows of a dataset are made of: all that a model must know of its data. Nothing here needs torch or numpy."""
+"""What the rows of a dataset are made of, all that a model knows of its data. Needs neither torch nor numpy."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from jsa.errors import UsageError, shortened
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from jaxtyping import UInt8
 
 Words = tuple[tuple[str, ...], ...]
-"""The words of each column, in the order of the classes that they are; none for a column of numbers."""
+"""The words of each column, in the order of their classes; none for a column of numbers."""
 
 
 @dataclass(frozen=True)
-class RowShape:
+class Schema:
     """The variables of a row.
 
     Attributes:
-        observed_columns: How many are observed.
-        context_columns: How many stand before them, for the others to be conditioned on; 0 without context.
-        classes: The number of values that each of them can take; 2 is binary.
-        image_shape: Height and width of a row as a picture, context and observed columns together; None where a row is
-            no picture.
-        column_names: What all columns are called, context and observed, where the data has names.
-        missing: Whether observed values are missing in the rows that are learned from.
+        observed_columns: The number of observed variables.
+        context_columns: The number of variables before them that the others are conditioned on; 0 without context.
+        classes: The number of values that each variable can take; 2 is binary.
+        image_shape: Height and width of a row as an image, context and observed columns together; None where rows are
+            not images.
+        column_names: The names of all columns, context and observed, where the data has names.
+        missing: Whether observed values are missing.
         words: The words that the classes of each column stand for, none for a column of numbers; None where no column
             has words.
         values: How many of the classes each column can have, the first ones; None for all.
 
     Example:
-        >>> RowShape(observed_columns=4, context_columns=2, classes=3, image_shape=None).context_width
+        >>> Schema.of(6, classes=3).conditioned(2).context_width
         6
     """
 
@@ -56,7 +56,7 @@ class RowShape:
         check_classes(self.classes)
         if self.image_shape is not None and (min(self.image_shape) < 1 or math.prod(self.image_shape) != self.columns):
             height, width = self.image_shape
-            raise UsageError(f"a row of {self.columns} columns is no picture of {height} x {width}")
+            raise UsageError(f"a row of {self.columns} columns is not an image of {height} x {width}")
         if self.column_names is not None and len(self.column_names) != self.columns:
             raise UsageError(f"a row of {self.columns} columns cannot have {len(self.column_names)} names")
         if self.values is not None and not (
@@ -69,9 +69,18 @@ class RowShape:
         ):
             raise UsageError("words must be as many as a row has columns, each of them none or as many as its values")
 
+    @classmethod
+    def of(cls, columns: int, classes: int = 2, image_shape: tuple[int, int] | None = None) -> Self:
+        """Return the schema of columns without names or context."""
+        return cls(columns, 0, classes, image_shape)
+
+    def conditioned(self, columns: int) -> Self:
+        """Return the schema with so many of the first columns as context of the others; 0 for none."""
+        return replace(self, observed_columns=self.columns - columns, context_columns=columns)
+
     @property
     def columns(self) -> int:
-        """All of its variables."""
+        """The number of all variables, context and observed."""
         return self.context_columns + self.observed_columns
 
     @property
@@ -81,8 +90,13 @@ class RowShape:
 
     @property
     def column_words(self) -> Words:
-        """The words of each column, none for one of numbers."""
+        """The words of each column, none for a column of numbers."""
         return self.words or ((),) * self.columns
+
+    @property
+    def observed_width(self) -> int:
+        """The width of `Batch.x`."""
+        return encoded_width(self.observed_columns, self.classes)
 
     @property
     def context_width(self) -> int:
@@ -91,7 +105,7 @@ class RowShape:
 
 
 def encoded_width(columns: int, classes: int) -> int:
-    """The width of so many variables in a batch: themselves if binary, else one-hot.
+    """Return the width of so many variables in a batch: one number each if binary, else one-hot.
 
     >>> encoded_width(10, 2), encoded_width(10, 3)
     (10, 30)
@@ -100,30 +114,30 @@ def encoded_width(columns: int, classes: int) -> int:
 
 
 def check_classes(classes: int) -> None:
-    """Refuses a number of values that a variable, which is kept as a byte, cannot take."""
+    """Refuse a number of values that a variable, which is kept as a byte, cannot take."""
     if not 2 <= classes <= 256:
         raise UsageError(f"classes is {classes}: a variable takes between 2 and 256 values")
 
 
-def observed_labels(shape: RowShape) -> list[str | None]:
-    """A label for each number of `Batch.x`: the column's name, or its place, and what the number is the probability of.
+def observed_labels(schema: Schema) -> list[str | None]:
+    """Return a label for each number of `Batch.x`: the column's name or place, and the value it is the probability of.
 
-    A number that says nothing new has none: the first of two values, and classes that a column cannot have.
+    A number that says nothing new has no label: the first of two values, and classes that a column cannot have.
 
     Example:
-        >>> observed_labels(RowShape(2, 1, 2, None))
+        >>> observed_labels(Schema.of(3).conditioned(1))
         ['column 2', 'column 3']
-        >>> observed_labels(RowShape(1, 0, 3, None, ("color",)))
+        >>> observed_labels(Schema(1, 0, 3, None, ("color",)))
         ['color = 0', 'color = 1', 'color = 2']
-        >>> observed_labels(RowShape(2, 2, 2, (2, 2)))
+        >>> observed_labels(Schema.of(4, image_shape=(2, 2)).conditioned(2))
         ['pixel 2,1', 'pixel 2,2']
-        >>> observed_labels(RowShape(1, 0, 3, None, ("smokes",), words=(("no", "yes"),), values=(2,)))
+        >>> observed_labels(Schema(1, 0, 3, None, ("smokes",), words=(("no", "yes"),), values=(2,)))
         [None, 'smokes = yes', None]
     """
-    numbers = (1,) if shape.classes == 2 else range(shape.classes)
-    columns = zip(column_labels(shape), shape.column_words, shape.column_classes, strict=True)
-    observed = list(columns)[shape.context_columns :]
-    return [_label(number, *column, shape.classes) for column in observed for number in numbers]
+    numbers = (1,) if schema.classes == 2 else range(schema.classes)
+    columns = zip(column_labels(schema), schema.column_words, schema.column_classes, strict=True)
+    observed = list(columns)[schema.context_columns :]
+    return [_label(number, *column, schema.classes) for column in observed for number in numbers]
 
 
 def _label(number: int, name: str, words: tuple[str, ...], values: int, classes: int) -> str | None:
@@ -134,27 +148,27 @@ def _label(number: int, name: str, words: tuple[str, ...], values: int, classes:
     return name if classes == 2 else f"{name} = {number}"
 
 
-def written_columns(shape: RowShape, numbers: UInt8[np.ndarray, "rows columns"]) -> dict[str, Any]:
-    """Rows as they are written to a table: the values of each column by its label, words where it has such.
+def written_columns(schema: Schema, numbers: UInt8[np.ndarray, "rows columns"]) -> dict[str, Any]:
+    """Return rows as they are written to a table: the values of each column by its label, as words where it has words.
 
     Example:
         >>> import numpy as np
         >>> answers = np.array([[0, 3], [1, 2]], dtype=np.uint8)
-        >>> written_columns(RowShape(2, 0, 4, None, words=(("no", "yes"), ()), values=(2, 4)), answers)
+        >>> written_columns(Schema(2, 0, 4, None, words=(("no", "yes"), ()), values=(2, 4)), answers)
         {'column 1': ['no', 'yes'], 'column 2': [3, 2]}
     """
-    columns = zip(column_labels(shape), shape.column_words, numbers.T.tolist(), strict=True)
+    columns = zip(column_labels(schema), schema.column_words, numbers.T.tolist(), strict=True)
     return {label: [known[number] for number in column] if known else column for label, known, column in columns}
 
 
-def column_labels(shape: RowShape) -> Sequence[str]:
-    """The name of each column, or its place."""
-    return shape.column_names or [_place(number, shape) for number in range(shape.columns)]
+def column_labels(schema: Schema) -> Sequence[str]:
+    """Return the name of each column, or its place."""
+    return schema.column_names or [_place(number, schema) for number in range(schema.columns)]
 
 
-def _place(number: int, shape: RowShape) -> str:
-    """Columns, and the rows and columns of pictures, are counted from 1 as in every sentence about data."""
-    if shape.image_shape is None:
+def _place(number: int, schema: Schema) -> str:
+    """Return the place of a column, counted from 1 as in every sentence about data."""
+    if schema.image_shape is None:
         return f"column {number + 1}"
-    row, column = divmod(number, shape.image_shape[1])
+    row, column = divmod(number, schema.image_shape[1])
     return f"pixel {row + 1},{column + 1}"

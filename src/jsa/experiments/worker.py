@@ -111,7 +111,7 @@ def measure_variances(folder: RunFolder, stop: StopRequest, draws: int) -> None:
         return
     prepare_machine(config)
     splits = load_splits(config)
-    model = make_model(config, splits.row_shape)
+    model = make_model(config, splits.schema)
     estimator = make_estimator(config, model, splits.train, folder)
     learner = Learner(model, estimator)
     batch = splits.train.batch(torch.arange(min(ROWS, len(splits.train))))

@@ -13,7 +13,7 @@ from torch import Tensor
 from jsa.chains import ChainCache
 from jsa.data import Dataset, Splits, load
 from jsa.data.loading import exists, is_table
-from jsa.data.schema import RowShape
+from jsa.data.schema import Schema
 from jsa.errors import DataError, UsageError
 from jsa.estimators import Estimator
 from jsa.estimators.registry import build_estimator
@@ -47,7 +47,7 @@ class OpenedRun:
     config: TrainConfig
     model: Model
     notes: dict[str, object]
-    shape: RowShape
+    shape: Schema
     read_splits: Callable[[], Splits]
 
     @property
@@ -71,7 +71,7 @@ def load_splits(config: TrainConfig) -> Splits:
         seed=config.seed,
     )
     if config.network.conditional:
-        return splits.split_context(splits.train.observed_columns // 2)
+        return splits.split_context(splits.schema.columns // 2)
     return splits
 
 
@@ -102,7 +102,7 @@ def _other_rows(config: TrainConfig, part: str) -> str:
     return f"{file or config.data} does not hold the {rows} rows that the run had"
 
 
-def make_model(config: TrainConfig, shape: RowShape) -> Model:
+def make_model(config: TrainConfig, shape: Schema) -> Model:
     """The model of a run, initialized from its seed."""
     columns, classes = shape.observed_columns, shape.classes
     observed = Layer("bernoulli", columns) if classes == 2 else Layer("categorical", columns, classes)
@@ -116,7 +116,7 @@ def make_estimator(config: TrainConfig, model: Model, rows: Dataset, folder: Run
     return build_estimator(
         config.estimator,
         model.latent,
-        inputs=rows.observed_width + rows.context_width,
+        inputs=rows.schema.observed_width + rows.schema.context_width,
         rows=len(rows),
         options=config.method.given,
         cache_folder=folder.mapped_chains if config.machine.mapped_chains else None,
@@ -138,7 +138,7 @@ def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None)
     config = folder.read_config()
     read_splits = cache(partial(load_splits_again, config, folder, data_dir))
     known = DataIdentity.read(folder.path)
-    shape = read_splits().row_shape if known is None or known.shape is None else known.shape
+    shape = read_splits().schema if known is None or known.shape is None else known.shape
     model = make_model(config, shape)
     notes = load_weights(model, folder.best if checkpoint == "best" else folder.last)
     return OpenedRun(folder, config, model.eval(), notes, shape, read_splits)

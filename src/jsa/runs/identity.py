@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jsa.data.schema import RowShape
+from jsa.data.schema import Schema
 from jsa.errors import CheckpointError
 from jsa.io.atomic_files import write_text
 from jsa.io.json_records import read_record, to_record
@@ -51,17 +51,17 @@ class DataIdentity:
     train: RowsIdentity
     valid: RowsIdentity
     test: RowsIdentity
-    shape: RowShape | None = None
+    shape: Schema | None = None
 
     @classmethod
     def of(cls, splits: Splits, started_in: Path) -> DataIdentity:
         """That of these rows."""
         parts = {name: rows_identity(rows) for name, rows in splits.parts.items()}
-        return cls(started_in, **parts, shape=splits.row_shape)
+        return cls(started_in, **parts, shape=splits.schema)
 
     def changed(self, splits: Splits) -> str | None:
         """The first part whose rows are others here; none where all are the same."""
-        if self.shape is not None and self.shape.words != splits.words:
+        if self.shape is not None and self.shape.words != splits.schema.words:
             return "train"
         parts = splits.parts.items()
         return next((name for name, rows in parts if rows_identity(rows) != getattr(self, name)), None)
@@ -122,7 +122,7 @@ def _digest(rows: Dataset) -> str:
     chosen = torch.linspace(0, len(rows) - 1, min(ROWS_COMPARED, len(rows)), dtype=torch.float64).long()
     digest = hashlib.sha256()
     # A few rows at a time, for with many classes a row in a batch is long.
-    for context in (False, True) if rows.context_columns else (False,):
+    for context in (False, True) if rows.schema.context_columns else (False,):
         for index in chosen.split(ROWS_AT_ONCE):
             batch = rows.batch(index)
             values = batch.context if context else batch.x

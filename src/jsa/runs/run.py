@@ -137,7 +137,7 @@ def _check_method(config: TrainConfig) -> None:
 def _make_model(config: TrainConfig, splits: Splits) -> Model:
     """The model, when data and method were found to fit."""
     check_rows_stay(config, estimator_class(config.estimator), splits.train.rows_change)
-    return make_model(config, splits.row_shape)
+    return make_model(config, splits.schema)
 
 
 def _to_the_end(
@@ -156,7 +156,7 @@ def _to_the_end(
         except StopRequestedError:
             raise request.interrupted("behind the training", folder.resume_command) from None
         draw(model.cpu(), splits, folder, config.seed)
-    return Outcome(folder, scores, folder.outputs(pictures=splits.image_shape is not None))
+    return Outcome(folder, scores, folder.outputs(pictures=splits.schema.image_shape is not None))
 
 
 def _remember_data(splits: Splits, folder: RunFolder) -> None:
@@ -214,12 +214,12 @@ def try_method(config: TrainConfig, model: Model, rows: Dataset) -> None:
 def draw(model: Model, splits: Splits, folder: RunFolder, seed: int) -> None:
     """Leaves samples and curves in the run folder, and reconstructions of rows that are pictures."""
     samples = sample_rows(model, SAMPLES_SHOWN, seed, contexts_of(splits.valid, SAMPLES_SHOWN))
-    if splits.image_shape is None:
-        write_arrays(folder.sample_table, written_columns(splits.row_shape, samples.rows.numpy()))
+    if splits.schema.image_shape is None:
+        write_arrays(folder.sample_table, written_columns(splits.schema, samples.rows.numpy()))
     else:
-        save_grid(folder.samples, samples.means, splits.image_shape, splits.classes)
+        save_grid(folder.samples, samples.means, splits.schema.image_shape, splits.schema.classes)
         originals, copies = reconstructed_rows(model, splits.valid, PAIRS_SHOWN, seed)
-        save_pairs(folder.reconstructions, originals, copies, splits.image_shape, splits.classes)
+        save_pairs(folder.reconstructions, originals, copies, splits.schema.image_shape, splits.schema.classes)
     save_curves(folder.curves, folder.read_metrics())
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from jsa.data import IndexedDataset, load
-from jsa.data.schema import RowShape, observed_labels, written_columns
+from jsa.data.schema import Schema, observed_labels, written_columns
 from jsa.data.tables.delimited import read_csv
 from jsa.data.tables.table import read_table
 from jsa.errors import DataError, UsageError
@@ -30,7 +30,7 @@ def written(folder: Path, text: str, name: str = "table.csv") -> Path:
 def values(rows: IndexedDataset) -> list[list[int]]:
     """The classes of all rows; 0 for what is missing."""
     x = rows.batch(torch.arange(len(rows))).x.nan_to_num()
-    return x.unflatten(-1, (-1, rows.classes)).argmax(-1).tolist()
+    return x.unflatten(-1, (-1, rows.schema.classes)).argmax(-1).tolist()
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_as_many_words_as_a_byte_has_values(tmp_path: Path) -> None:
 def test_splits_share_their_words(tmp_path: Path) -> None:
     table, valid = written(tmp_path, SURVEY), written(tmp_path, "no,violet,1\n,blue,0\n", "valid.csv")
     splits = load(str(table), valid_file=valid)
-    assert splits.words == (ANSWERS[0], ("blue", "green", "red", "violet"), ())
-    assert splits.classes == 4
-    assert splits.row_shape.column_classes == (2, 4, 4)
+    assert splits.schema.words == (ANSWERS[0], ("blue", "green", "red", "violet"), ())
+    assert splits.schema.classes == 4
+    assert splits.schema.column_classes == (2, 4, 4)
     assert "3 columns, 4 classes, words in 2 of them" in splits.summary
     assert values(splits.valid) == [[0, 3, 1], [0, 0, 0]]
     # The same rows in another order are the same classes.
     first, *others = SURVEY.splitlines(keepends=True)
     other = load(str(written(tmp_path, "".join([first, *reversed(others)]), "other.csv")), valid_file=valid)
-    assert other.words == splits.words
-    assert load(str(table)).words == ANSWERS
+    assert other.schema.words == splits.schema.words
+    assert load(str(table)).schema.words == ANSWERS
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_numbers_are_no_words(tmp_path: Path, text: str, sentence: str) -> None:
 
 
 def test_another_table_has_the_classes_of_the_run(tmp_path: Path) -> None:
-    shape = load(str(written(tmp_path, SURVEY))).row_shape
+    shape = load(str(written(tmp_path, SURVEY))).schema
     rows = read_table(written(tmp_path, "smokes,color,children\nyes,red,3\nyes,green,\n", "new.csv"), shape)
     assert values(rows) == [[1, 2, 3], [1, 1, 0]]
     # A first line of known words is no header.
@@ -144,24 +144,24 @@ def test_another_table_has_the_classes_of_the_run(tmp_path: Path) -> None:
     ],
 )
 def test_another_table_with_other_words_is_refused(tmp_path: Path, cells: str, sentence: str) -> None:
-    shape = load(str(written(tmp_path, SURVEY))).row_shape
+    shape = load(str(written(tmp_path, SURVEY))).schema
     with pytest.raises(DataError, match=sentence):
         read_table(written(tmp_path, f"smokes,color,children\nyes,red,3\n{cells}\nyes,red,3\n", "new.csv"), shape)
 
 
 def test_numbers_and_words_are_not_taken_for_each_other(tmp_path: Path) -> None:
-    shape = load(str(written(tmp_path, SURVEY))).row_shape
+    shape = load(str(written(tmp_path, SURVEY))).schema
     with pytest.raises(DataError, match=r"column 1 \(counted from 1\) holds numbers, but words in the data of the run"):
         read_table(written(tmp_path, "1,red,3\n0,blue,2\n", "new.csv"), shape)
     with pytest.raises(DataError, match=r"column 2 \(counted from 1\) holds words, but numbers in the data of the run"):
-        read_table(written(tmp_path, "1,red\n0,blue\n", "new.csv"), RowShape(2, 0, 2, None))
+        read_table(written(tmp_path, "1,red\n0,blue\n", "new.csv"), Schema.of(2))
     np.save(tmp_path / "new.npy", np.array([[2, 2, 3]]))
     with pytest.raises(DataError, match=r"column 1 \(counted from 1\) holds 2, but 2 classes go up to 1"):
         read_table(tmp_path / "new.npy", shape)
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    shape = RowShape(3, 0, 4, None, ("smokes", "color", "children"), words=ANSWERS, values=VALUES)
+    shape = Schema(3, 0, 4, None, ("smokes", "color", "children"), words=ANSWERS, values=VALUES)
     numbers = np.array([[1, 2, 3], [0, 0, 0]], dtype=np.uint8)
     columns = written_columns(shape, numbers)
     text = "\n".join(",".join(map(str, line)) for line in [columns, *zip(*columns.values(), strict=True)])
@@ -172,7 +172,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         *("color = blue", "color = green", "color = red", None),
         *("children = 0", "children = 1", "children = 2", "children = 3"),
     ]
-    assert from_record(RowShape, to_record(shape)) == shape
+    assert from_record(Schema, to_record(shape)) == shape
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 )
 def test_words_of_no_row_are_refused(words: Any, values: Any, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        RowShape(3, 0, 4, None, words=words, values=values)
+        Schema(3, 0, 4, None, words=words, values=values)
 
 
 def notes(folder: Path, text: str, **options: Any) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ def test_what_looks_right_is_not(tmp_path: Path, text: str) -> None:
 
 
 def test_first_lines_of_which_words_are_known_are_rows(tmp_path: Path) -> None:
-    shape = load(str(written(tmp_path, SURVEY.split("\n", 1)[1]))).row_shape
+    shape = load(str(written(tmp_path, SURVEY.split("\n", 1)[1]))).schema
     assert shape.column_names is None
     with pytest.raises(DataError, match=r"row 1, column 1 \(counted from 1\) holds 'maybe', which is none"):
         read_table(written(tmp_path, "maybe,red,\nno,,1\n", "new.csv"), shape)
@@ -270,7 +270,7 @@ def test_first_lines_of_which_words_are_known_are_rows(tmp_path: Path) -> None:
 
 
 def test_a_header_of_known_names_is_one_though_its_words_are_known(tmp_path: Path) -> None:
-    shape = RowShape(2, 0, 2, None, ("other", "sex"), words=(("none of these", "other"), ("f", "m")))
+    shape = Schema(2, 0, 2, None, ("other", "sex"), words=(("none of these", "other"), ("f", "m")))
     for rows in ("other,f\n", "other,f\nnone of these,m\n"):
         found = read_csv(written(tmp_path, f"other,sex\n{rows}"), shape.words or (), shape.column_names)
         assert found.names == shape.column_names
@@ -295,9 +295,9 @@ def test_numbers_have_their_own_classes(tmp_path: Path) -> None:
     colors = [f"color {number}" for number in range(12)]
     text = "color,smokes\n" + "".join(f"{colors[row % 12]},{row % 2}\n" for row in range(60))
     splits = load(str(written(tmp_path, text)))
-    assert (splits.classes, splits.row_shape.column_classes) == (12, (12, 2))
+    assert (splits.schema.classes, splits.schema.column_classes) == (12, (12, 2))
     # What is given is about numbers: a column of words has as many as words.
-    assert load(str(tmp_path / "table.csv"), classes=3).row_shape.column_classes == (12, 3)
+    assert load(str(tmp_path / "table.csv"), classes=3).schema.column_classes == (12, 3)
     with pytest.raises(UsageError, match="classes is 1: a variable takes between 2 and 256 values"):
         load(str(tmp_path / "table.csv"), classes=1)
 

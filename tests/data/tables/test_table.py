@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from jsa.data import Splits, load
-from jsa.data.schema import RowShape
+from jsa.data.schema import Schema
 from jsa.data.tables.table import TableOptions, read_table, table_splits
 from jsa.errors import DataError, UsageError
 
@@ -47,7 +47,7 @@ def test_a_table_is_split_by_fractions(tmp_path, suffix):
     assert all(rows == sorted(rows) for rows in parts.values())
     assert parts["valid"] != list(range(20))
     assert splits.name == f"table{suffix}"
-    assert (splits.classes, splits.image_shape) == (2, None)
+    assert (splits.schema.classes, splits.schema.image_shape) == (2, None)
 
 
 def test_the_split_is_the_same_for_the_same_seed_everywhere(tmp_path):
@@ -89,14 +89,14 @@ def test_all_splits_share_the_classes_of_the_largest_value(tmp_path):
     path = saved(tmp_path / "train.npy", np.array([[0, 1], [1, 0]]))
     other = Path(saved(tmp_path / "other.npy", np.array([[4, 0]])))
     splits = load(path, valid_file=other, test_file=other)
-    assert splits.classes == splits.train.classes == splits.test.classes == 5
+    assert splits.schema.classes == splits.test.schema.classes == 5
     assert splits.train.batch(torch.tensor([0])).x.tolist() == [[1, 0, 0, 0, 0, 0, 1, 0, 0, 0]]
 
 
 def test_classes_may_be_given(tmp_path):
     path = saved(tmp_path / "table.npy", np.arange(12).reshape(12, 1) % 3)
-    assert load(path).classes == 3
-    assert load(path, classes=7).classes == 7
+    assert load(path).schema.classes == 3
+    assert load(path, classes=7).schema.classes == 7
     with pytest.raises(DataError, match=r"row 3, column 1 \(counted from 1\) holds 2, but 2 classes go up to 1"):
         load(path, classes=2)
     with pytest.raises(UsageError, match="classes is 1: a variable takes between 2 and 256"):
@@ -104,7 +104,7 @@ def test_classes_may_be_given(tmp_path):
 
 
 def test_a_table_of_zeros_is_binary(tmp_path):
-    assert load(saved(tmp_path / "table.npy", np.zeros((10, 3)))).classes == 2
+    assert load(saved(tmp_path / "table.npy", np.zeros((10, 3)))).schema.classes == 2
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", ">i4", "int64", "uint64", "float16", "float32", "float64"])
@@ -233,14 +233,17 @@ def test_row_numbers_of_tables_of_their_own_count_from_0(tmp_path):
 
 def test_all_rows_of_another_table(tmp_path):
     path = Path(saved(tmp_path / "other.csv", np.array([[0, 2], [1, 0], [2, 1]])))
-    rows = read_table(path, RowShape(2, 0, 5, None))
-    assert (rows.rows.tolist(), rows.classes, rows.context) == ([[0, 2], [1, 0], [2, 1]], 5, None)
-    halves = read_table(path, RowShape(1, 1, 5, None))
-    assert (halves.context.tolist(), halves.rows.tolist()) == ([[0], [1], [2]], [[2], [0], [1]])
+    rows = read_table(path, Schema.of(2, classes=5))
+    every = torch.arange(3)
+    assert rows.schema == Schema.of(2, classes=5)
+    assert rows.batch(every).x.unflatten(1, (2, 5)).argmax(-1).tolist() == [[0, 2], [1, 0], [2, 1]]
+    halves = read_table(path, Schema.of(2, classes=5).conditioned(1)).batch(every)
+    assert halves.context is not None
+    assert (halves.context.argmax(-1).tolist(), halves.x.argmax(-1).tolist()) == ([0, 1, 2], [2, 0, 1])
     with pytest.raises(DataError, match=r"other\.csv must have as many columns as the data of the run: 3, not 2"):
-        read_table(path, RowShape(2, 1, 5, None))
+        read_table(path, Schema.of(3, classes=5).conditioned(1))
     with pytest.raises(DataError, match=r"row 1, column 2 \(counted from 1\) holds 2, but 2 classes go up to 1"):
-        read_table(path, RowShape(2, 0, 2, None))
+        read_table(path, Schema.of(2))
 
 
 def test_odd_values_are_remarked_upon_unless_the_classes_are_given(tmp_path):
@@ -263,7 +266,7 @@ def test_tabs_have_an_ending_of_their_own(tmp_path):
     path = tmp_path / "mine.tsv"
     path.write_text("a\tb\n" + "0\t1\n" * 20)
     splits = table_splits(path, TableOptions())
-    assert splits.column_names == ("a", "b")
+    assert splits.schema.column_names == ("a", "b")
     assert len(splits.train) == 16
 
 
@@ -291,7 +294,7 @@ def test_missing_values_go_with_their_rows(tmp_path, suffix):
         lines = [",".join("" if np.isnan(value) else str(int(value)) for value in row) for row in values]
         path.write_text("\n".join(lines) + "\n")
     splits = load(str(path))
-    assert splits.row_shape.missing
+    assert splits.schema.missing
     assert splits.summary.endswith("; 12 columns, binary; 3 values missing (0.2%)")
     for name, part in splits.parts.items():
         found = part.batch(torch.arange(len(part))).x.numpy()
@@ -303,12 +306,12 @@ def test_a_part_without_gaps_has_none(tmp_path):
     np.save(tmp_path / "test.npy", spelled(20, columns=12))
     splits = table_splits(tmp_path / "train.npy", TableOptions(test_file=tmp_path / "test.npy"))
     assert splits.test.missing is None
-    assert splits.row_shape.missing
+    assert splits.schema.missing
     assert splits.notes == ()
     np.save(tmp_path / "valid.npy", with_gaps(20, (3, 0)))
     options = TableOptions(valid_file=tmp_path / "valid.npy", test_file=tmp_path / "test.npy")
     splits = table_splits(tmp_path / "test.npy", options)
-    assert not splits.row_shape.missing
+    assert not splits.schema.missing
     assert "values are missing in rows to validate or test with, but in none to learn from" in splits.notes[0]
 
 
@@ -336,7 +339,7 @@ def test_a_column_without_a_value_to_learn_from_is_refused(tmp_path):
 
 
 def test_no_value_of_a_context_is_missing(tmp_path):
-    half = RowShape(6, 6, 2, None)
+    half = Schema.of(12).conditioned(6)
     np.save(tmp_path / "new.npy", with_gaps(100, (37, 2)))
     sentence = r"new\.npy: row 38, column 3 \(counted from 1\) is missing, but the first 6 columns are the context"
     with pytest.raises(DataError, match=sentence):

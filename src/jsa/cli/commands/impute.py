@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.data.schema import written_columns
     from jsa.data.splits import counted
     from jsa.data.tables.table import read_table
-    from jsa.evaluation.codes import most_probable
+    from jsa.evaluation.codes import class_numbers, most_probable
     from jsa.evaluation.imputation import impute
     from jsa.training.progress import evaluation_progress
 
@@ -65,9 +65,10 @@ def run(arguments: Sequence[str]) -> None:
     with evaluation_progress(len(rows), "rows") as progress:
         filled = impute(opened.model, rows, parsed.samples, draw=parsed.draw, seed=parsed.seed, progress=progress)
     x, missing = most_probable(opened.model.observed, filled.x), rows.missing
-    if rows.context is not None:
-        x = torch.cat([rows.context, x], dim=1)
-        missing = torch.cat([torch.zeros_like(rows.context, dtype=torch.bool), missing], dim=1)
+    if (context := rows.batch(torch.arange(len(rows))).context) is not None:
+        context = class_numbers(opened.model.observed, context)
+        x = torch.cat([context, x], dim=1)
+        missing = torch.cat([torch.zeros_like(context, dtype=torch.bool), missing], dim=1)
     if out.suffix == ".csv":
         write_arrays(out, written_columns(opened.shape, x.numpy()))
     else:

@@ -182,7 +182,7 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
     known = method if of_the_run else MethodConfig(particles=method.particles)
     defaults = option_defaults(name)
     options = {option: value for option, value in {**known.given, **parsed.method.given}.items() if option in defaults}
-    inputs = train.observed_width + train.context_width
+    inputs = train.schema.observed_width + train.schema.context_width
     estimator = build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=options)
     # Learned parts are valid for the options that they were learned with, apart from the number of particles.
     as_it_learned = {**defaults, **options, "particles": None} == {**defaults, **method.given, "particles": None}

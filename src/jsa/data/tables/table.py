@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Int64
 
 from jsa.data.arrays import read_npy, read_npz
-from jsa.data.dataset import IndexedDataset, refuse_gap_in_context
-from jsa.data.schema import RowShape, Words, check_classes
+from jsa.data.dataset import Conditioned, Dataset, IndexedDataset
+from jsa.data.schema import Schema, Words, check_classes
 from jsa.data.splits import PARTS, Splits
 from jsa.data.streams import permutation
 from jsa.data.tables.categories import in_common, recoded, refuse_too_many
@@ -104,43 +104,39 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
     sources = {part.source: part.values for part in parts.values()}
     odd = about_numbers(sources, words) if options.classes is None else ()
     said = (remark for part in parts.values() for remark in part.remarks)
+    schema = Schema(train.values.columns, 0, classes, None, train.names)
+    if any(words):
+        schema = replace(schema, words=words, values=values_of_columns)
     return Splits(
         name=path.name,
-        train=dataset_of(values["train"], classes),
-        valid=dataset_of(values["valid"], classes),
-        test=dataset_of(values["test"], classes),
-        classes=classes,
-        column_names=train.names,
-        words=words if any(words) else None,
-        values=values_of_columns if any(words) else None,
+        train=dataset_of(values["train"], schema),
+        valid=dataset_of(values["valid"], schema),
+        test=dataset_of(values["test"], schema),
         taken=taken,
         notes=(*odd, *about_words(sources, words), *said, *_gaps_not_learned_from(values)),
     )
 
 
-def read_table(path: Path, shape: RowShape) -> IndexedDataset:
+def read_table(path: Path, schema: Schema) -> Dataset:
     """All rows of another table, in their order.
 
     Args:
         path: The table: one array, or text.
-        shape: What its rows must be made of.
+        schema: What its rows must be made of.
     """
-    table = _read_single(path.expanduser(), shape.words, shape.column_names)
+    table = _read_single(path.expanduser(), schema.words, schema.column_names)
     found = table.values.columns
-    if found != shape.columns:
+    if found != schema.columns:
         raise DataError(
-            f"{table.source} must have as many columns as the data of the run: {shape.columns}, not {found}"
+            f"{table.source} must have as many columns as the data of the run: {schema.columns}, not {found}"
         )
-    _refuse_other_names(table, shape.column_names, "in the data of the run")
+    _refuse_other_names(table, schema.column_names, "in the data of the run")
     # An array holds classes as their numbers.
     if table.words is not None:
-        table = table.recoded(shape.column_words, "in the data of the run")
-    refuse_classes_above(table.values, shape.column_classes, table.source)
-    rows = dataset_of(table.values, shape.classes)
-    if not shape.context_columns:
-        return rows
-    refuse_gap_in_context(rows, shape.context_columns, table.source)
-    return rows.split_context(shape.context_columns)
+        table = table.recoded(schema.column_words, "in the data of the run")
+    refuse_classes_above(table.values, schema.column_classes, table.source)
+    rows = dataset_of(table.values, schema.conditioned(0))
+    return Conditioned(rows, schema.context_columns, table.source) if schema.context_columns else rows
 
 
 def _read_parts(path: Path) -> dict[str, Table]:
@@ -196,10 +192,10 @@ def _checked(array: np.ndarray, source: str) -> Table:
     return Table(as_values(array, source), source)
 
 
-def dataset_of(values: Values, classes: int) -> IndexedDataset:
+def dataset_of(values: Values, schema: Schema) -> IndexedDataset:
     """The rows of these values."""
     missing = None if values.missing is None else torch.from_numpy(values.missing)
-    return IndexedDataset(torch.from_numpy(values.numbers), classes=classes, missing=missing)
+    return IndexedDataset(torch.from_numpy(values.numbers), schema, missing=missing)
 
 
 def _values_of_columns(tables: list[Table], words: Words, given: int | None) -> tuple[int, ...]:
