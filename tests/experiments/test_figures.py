@@ -65,7 +65,12 @@ def test_seeds_become_one_curve() -> None:
 def drawn(results: list[Result], folder: Path, monkeypatch: pytest.MonkeyPatch, which: int = 0) -> Figure:
     """A figure as an object: the first one where not given."""
     figures: list[Figure] = []
-    monkeypatch.setattr("jsa.experiments.figures._save", lambda figure, path: figures.append(figure) or [path])
+
+    def keep(figure: Figure, path: Path) -> list[Path]:
+        figures.append(figure)
+        return [path]
+
+    monkeypatch.setattr("jsa.experiments.figures._save", keep)
     list(draw_figures(results, folder))
     return figures[which]
 
@@ -93,10 +98,8 @@ def test_a_panel_names_only_what_is_above_it(tmp_path: Path, monkeypatch: pytest
 
 def test_the_switch_is_marked_against_epochs_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = drawn([result(chains=True), result("rws")], tmp_path, monkeypatch)
-    places = [
-        [line.get_xdata()[0] for line in axis.lines if list(line.get_xdata()) == [line.get_xdata()[0]] * 2]
-        for axis in figure.axes
-    ]
+    lines = [[np.asarray(line.get_xdata()).tolist() for line in axis.lines] for axis in figure.axes]
+    places = [[xs[0] for xs in found if xs == [xs[0]] * 2] for found in lines]
     before = max((point for point in result(chains=True).curve if point.stage == 1), key=lambda point: point.epoch)
     assert places == 2 * [[600], [pytest.approx(before.processor_seconds / 3600)]]
 
@@ -107,14 +110,14 @@ def test_training_rows_are_above_and_test_rows_below(tmp_path: Path, monkeypatch
     assert [axis.get_ylabel() for axis in axes] == ["NLL of training rows [nats]", "", "NLL of test rows [nats]", ""]
     for axis, name in zip(axes, ("train_nll", "train_nll", "test_nll", "test_nll"), strict=True):
         expected = [[getattr(point, name) for point in run.curve] for run in (one, other)]
-        assert [list(line.get_ydata()) for line in axis.lines] == expected
+        assert [np.asarray(line.get_ydata()).tolist() for line in axis.lines] == expected
 
 
 def test_gradients_that_do_not_vary_leave_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = result("vimco", table="table2", column="categorical", variance=True)
     one = replace(one, variance=(replace(one.variance[0], theta=None), *one.variance[1:]))
     theta, phi = drawn([one], tmp_path, monkeypatch, which=1).axes
-    assert [list(axis.lines[0].get_xdata()) for axis in (theta, phi)] == [[200, 300], [100, 200, 300]]
+    assert [np.asarray(axis.lines[0].get_xdata()).tolist() for axis in (theta, phi)] == [[200, 300], [100, 200, 300]]
 
 
 def test_a_figure_counts_the_seeds_of_its_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +51,7 @@ def whole(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def timeless(folder: Path) -> dict[str, object]:
+def timeless(folder: Path) -> dict[str, Any]:
     """The results but for the time that they took."""
     found = {}
     for path in sorted((folder / "results").glob("table2/*/*.json")):
@@ -68,7 +70,7 @@ def workers(folder: Path) -> list[int]:
     return [int(number) for number in found if number and Path("/proc", number).exists()]
 
 
-def until(condition: object, seconds: float = 60.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it takes too long"
@@ -112,29 +114,29 @@ def test_results_of_another_table_of_the_same_name_are_not_reused(
     assert "2 runs, 0 of them done" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("option", ["--results", "--runs"])
-def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(
+@pytest.mark.parametrize(
+    ("option", "folder", "sentence"),
+    [
+        ("--results", "file/inside", "(Not a directory): choose another --results"),
+        ("--runs", "file/inside", "(Not a directory): choose another --runs"),
+        ("--results", "damaged", "linear-jsa-seed0.json is not valid JSON"),
+    ],
+)
+def test_what_would_fail_in_the_end_is_refused_before_the_work(
     table: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     option: str,
+    folder: str,
+    sentence: str,
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
     (tmp_path / "file").write_text("")
-    assert main([*flags(table, tmp_path), option, str(tmp_path / "file" / "inside")]) == 2
-    assert f"(Not a directory): choose another {option}" in capsys.readouterr().err
-
-
-def test_a_damaged_result_is_found_before_the_work(
-    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(subprocess, "Popen", None)
-    damaged = tmp_path / "results" / "table1" / "short" / "linear-jsa-seed0.json"
-    damaged.parent.mkdir(parents=True)
-    damaged.write_text("{")
-    assert main(flags(table, tmp_path)) == 2
-    assert "linear-jsa-seed0.json is not valid JSON" in capsys.readouterr().err
+    (tmp_path / "damaged" / "table1" / "short").mkdir(parents=True)
+    (tmp_path / "damaged" / "table1" / "short" / "linear-jsa-seed0.json").write_text("{")
+    assert main([*flags(table, tmp_path), option, str(tmp_path / folder)]) == 2
+    assert sentence in capsys.readouterr().err
 
 
 def test_a_run_that_another_process_has_is_said_to_be_in_use(
@@ -150,12 +152,11 @@ def test_a_run_that_another_process_has_is_said_to_be_in_use(
     )
     places.log(job).parent.mkdir(parents=True)
     places.log(job).write_text("jsa: stopped by an earlier command\n")
-    monkeypatch.setattr("jsa.experiments.runner.command", lambda *_: [sys.executable, "-c", code, str(places.log(job))])
-    (failure,) = run_jobs([job], places, 1, Lines([job], places, sys.stderr)).values()
-    assert failure == f"run is in use by process 7 (see {places.log(job)})"
-    monkeypatch.setattr("jsa.experiments.runner.command", lambda *_: [sys.executable, "-c", "raise TypeError('why')"])
-    (failure,) = run_jobs([job], places, 1, Lines([job], places, sys.stderr)).values()
-    assert failure == f"TypeError: why (see {places.log(job)})"
+    for program, sentence in ((code, "run is in use by process 7"), ("raise TypeError('why')", "TypeError: why")):
+        command = [sys.executable, "-c", program, str(places.log(job))]
+        monkeypatch.setattr("jsa.experiments.runner.command", lambda *_, command=command: command)
+        (failure,) = run_jobs([job], places, 1, Lines([job], places, sys.stderr)).values()
+        assert failure == f"{sentence} (see {places.log(job)})"
 
 
 def test_a_killed_job_and_a_killed_command_are_continued(table: Path, whole: Path, tmp_path: Path) -> None:
@@ -220,11 +221,8 @@ def test_a_dry_run_begins_nothing(table: Path, tmp_path: Path, capsys: pytest.Ca
 def test_wrong_arguments_get_one_sentence(
     arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        code = main(["reproduce", *places(tmp_path), *arguments])
-    except SystemExit as ended:
-        code = ended.code
-    assert code in (1, 2)
+    with suppress(SystemExit):
+        assert main(["reproduce", *places(tmp_path), *arguments]) in (1, 2)
     shown = capsys.readouterr().err
     assert sentence in shown
     assert "Traceback" not in shown

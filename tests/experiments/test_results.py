@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -128,7 +128,7 @@ def test_a_missing_setting_has_the_value_of_0_1_0(tmp_path: Path, monkeypatch: p
     path = changed(tmp_path / "one.json", without)
     assert read_result(path).config == read_result(changed(tmp_path / "whole.json", lambda record: None)).config
     # It is that of the frozen record, whatever the default is today.
-    monkeypatch.setitem(cast(dict[str, Any], SETTINGS), "batch_size", 51)
+    monkeypatch.setitem(SETTINGS, "batch_size", 51)
     with pytest.raises(UsageError, match="other settings than this version has for its cell"):
         read_result(path)
 
@@ -148,7 +148,7 @@ def test_a_setting_that_no_longer_exists_must_have_its_old_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, read: bool
 ) -> None:
     monkeypatch.setitem(SETTINGS["optimization"], "cut", "old")
-    monkeypatch.setitem(cast(dict[str, Any], SETTINGS), "cut_group", {"name": 1})
+    monkeypatch.setitem(SETTINGS, "cut_group", {"name": 1})
     path = changed(tmp_path / "one.json", lambda record: record["config"]["optimisation"].update(cut=value))
     if read:
         assert read_result(path).config.optimization.optimizer == "adam"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import astuple, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -16,76 +16,64 @@ from jsa.errors import UsageError
 from jsa.estimators.registry import check_options
 from jsa.experiments.comparison import ComparedCell, Comparison, compare, write_tables
 from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
-from jsa.experiments.tables import METHODS, TABLES, table
+from jsa.experiments.results import Result
+from jsa.experiments.tables import METHODS, TABLES
 from jsa.experiments.worker import published_methods
 from jsa.report.formatting import plus_minus
 from jsa.runs.config import TrainConfig
 
+# Column by column, as the paper has them.
 PAPER = {
-    "table1": {
-        "REINFORCE": ("170.1", "114.1", "159.2"),
-        "RWS": ("108.0±0.3", "99.2±0.2", "96.5±0.2"),
-        "NVIL": ("113.1", "102.2", "99.8"),
-        "Concrete": ("107.2", "99.6", "95.6"),
-        "REBAR": ("107.7", "100.5", "95.5"),
-        "VIMCO": ("107.5±0.3", "100.6±0.3", "95.8±0.1"),
-        "ARM": ("107.2±0.1", "98.4±0.3", "96.7±0.3"),
-        "JSA": ("105.5±0.1", "98.2±0.4", "95.3±0.1"),
-    },
-    "table2": {"VIMCO": ("79.3±0.5",), "ST Gumbel-S.": ("82.8±0.2",), "ARSM": ("78.7±0.2",), "JSA": ("75.3±0.3",)},
-    "table3": {
-        "RWS": ("46.2±0.4", "44.7±0.1", "43.8±0.1", "43.2±0.1", "42.8±0.0"),
-        "VIMCO": ("46.3±0.1", "46.2±0.2", "46.2±0.2", "46.1±0.2", "46.0±0.1"),
-        "JSA": ("45.2±0.4", "44.2±0.1", "43.2±0.2", "42.9±0.1", "42.6±0.1"),
-    },
+    "linear": "REINFORCE 170.1 RWS 108.0±0.3 NVIL 113.1 Concrete 107.2 REBAR 107.7 VIMCO 107.5±0.3 ARM 107.2±0.1 "
+    "JSA 105.5±0.1",
+    "nonlinear": "REINFORCE 114.1 RWS 99.2±0.2 NVIL 102.2 Concrete 99.6 REBAR 100.5 VIMCO 100.6±0.3 ARM 98.4±0.3 "
+    "JSA 98.2±0.4",
+    "two-layers": "REINFORCE 159.2 RWS 96.5±0.2 NVIL 99.8 Concrete 95.6 REBAR 95.5 VIMCO 95.8±0.1 ARM 96.7±0.3 "
+    "JSA 95.3±0.1",
+    "categorical": "VIMCO 79.3±0.5 ST-Gumbel-S. 82.8±0.2 ARSM 78.7±0.2 JSA 75.3±0.3",
+    "n5": "RWS 46.2±0.4 VIMCO 46.3±0.1 JSA 45.2±0.4",
+    "n10": "RWS 44.7±0.1 VIMCO 46.2±0.2 JSA 44.2±0.1",
+    "n20": "RWS 43.8±0.1 VIMCO 46.2±0.2 JSA 43.2±0.2",
+    "n40": "RWS 43.2±0.1 VIMCO 46.1±0.2 JSA 42.9±0.1",
+    "n80": "RWS 42.8±0.0 VIMCO 46.0±0.1 JSA 42.6±0.1",
 }
+SHARED = {"RLOO": "VIMCO", "JSA,-stale-weight": "JSA"}
+"""Rows that are compared with the figure of another one."""
+CELLS = [cell for found in TABLES.values() for row in found.rows.values() for cell in row]
 
 
-@pytest.mark.parametrize("name", PAPER)
-def test_the_published_figures_are_the_paper_s(name: str) -> None:
-    found = {
-        METHODS[method].label: tuple(plus_minus(*astuple(cell.published), digits=1) for cell in cells if cell.published)
-        for method, cells in table(name).rows.items()
-    }
-    # Rows that the paper does not have: our own methods, and those that share a figure with another row.
-    shared = {"RLOO": "VIMCO", "JSA, stale weight": "JSA", "JSA-Rao-Blackwell": None, "Hybrid": None}
-    expected = PAPER[name]
-    assert found == {label: expected.get(shared.get(label, label), ()) for label in found}
+@pytest.mark.parametrize("column", PAPER)
+def test_the_published_figures_are_the_paper_s(column: str) -> None:
+    words = PAPER[column].split()
+    expected: dict[str, str] = dict(zip(words[::2], words[1::2], strict=True))
+    found = {METHODS[cell.method].label.replace(" ", "-"): cell.published for cell in CELLS if cell.column == column}
     assert set(expected) <= set(found)
+    for label, published in found.items():
+        figure = published and plus_minus(published.nll, published.deviation, digits=1)
+        assert figure == expected.get(SHARED.get(label, label))
 
 
 def test_every_cell_is_the_paper_s_setting() -> None:
     expected = {"table1": (1_000, 600, 50), "table2": (500, 300, 200), "table3": (200, 60, 100)}
-    for found in TABLES.values():
-        for cell in (cell for row in found.rows.values() for cell in row):
-            config = cell.config
-            assert (config.epochs, config.switch_epoch, config.batch_size) == expected[found.name]
-            assert (config.optimization.optimizer, config.optimization.learning_rate) == ("adam", 3e-4)
-            assert (config.validation.validate_every, config.validation.test_samples) == (5, 1_000)
-            assert config.machine.threads == 1
-            with published_methods():
-                check_options(config.estimator, config.method.given)
+    particles = {"table1": 2, "table2": 20}
+    for cell in CELLS:
+        config = cell.config
+        assert (config.epochs, config.switch_epoch, config.batch_size) == expected[cell.table]
+        assert (config.optimization.optimizer, config.optimization.learning_rate) == ("adam", 3e-4)
+        assert (config.validation.validate_every, config.validation.test_samples) == (5, 1_000)
+        assert config.machine.threads == 1
+        assert config.method.particles in (None, particles.get(cell.table) or int(cell.column.removeprefix("n")))
+        assert config.method.particles or cell.method != "jsa"
+        with published_methods():
+            check_options(config.estimator, config.method.given)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_the_flags_of_a_cell_are_those_of_jsa_train(name: str) -> None:
-    for cell in (row[-1] for row in table(name).rows.values()):
+def test_the_flags_of_a_cell_are_those_of_jsa_train() -> None:
+    # Each method and each column once.
+    for cell in [*{cell.method: cell for cell in CELLS}.values(), *{cell.column: cell for cell in CELLS}.values()]:
         arguments = shlex.split(cell.flags)
         parsed = parse(TrainArguments, "train", arguments, default_arguments(arguments))
         assert all(getattr(parsed, field.name) == getattr(cell.config, field.name) for field in fields(TrainConfig))
-
-
-@pytest.mark.parametrize(
-    ("name", "column", "particles"), [("table1", "linear", 2), ("table2", "categorical", 20), ("table3", "n80", 80)]
-)
-def test_particles_are_those_of_the_column(name: str, column: str, particles: int) -> None:
-    given = {
-        method: given
-        for method in table(name).rows
-        if (given := table(name).cell(column, method).config.method.particles)
-    }
-    assert set(given.values()) == {particles}
-    assert "jsa" in given
 
 
 def test_a_short_budget_has_a_tenth_of_everything() -> None:
@@ -108,10 +96,7 @@ def test_deviations_are_seen_in_every_name() -> None:
 def test_a_plan_takes_what_was_asked_for() -> None:
     jobs = list(plan(["table1", "table3"], "paper", [0, 1], ["jsa"], ["linear", "n5"], Deviations()))
     assert [(job.table, job.column, job.seed) for job in jobs] == [
-        ("table1", "linear", 0),
-        ("table3", "n5", 0),
-        ("table1", "linear", 1),
-        ("table3", "n5", 1),
+        (table, column, seed) for seed in (0, 1) for table, column in (("table1", "linear"), ("table3", "n5"))
     ]
     with pytest.raises(UsageError, match="there is no method 'jas': did you mean 'jsa'"):
         list(plan(["table1"], "paper", [0], ["jas"], [], Deviations()))
@@ -153,51 +138,50 @@ def test_the_default_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert Places(Path("runs"), Path("results")).result(job) == Path("results/table1/short/linear-jsa-seed0.json")
 
 
-def test_a_table_has_both_figures_and_the_difference() -> None:
-    ours = result("hybrid", 104.0)
-    (compared,) = compare([result("jsa", 106.0), ours])
+def test_own_methods_stand_below_the_rule() -> None:
+    (compared,) = compare([result("jsa", 106.0), result("hybrid", 104.0)])
     lines = compared.markdown().splitlines()
-    rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("|")}
-    assert "| 106.00 (paper 105.5±0.1, +0.50)" in rows["JSA"]
-    assert "not run (paper 98.2±0.4)" in rows["JSA"]
-    assert "| 104.00 " in rows["Hybrid"]
-    # Ours stand below the rule.
-    assert list(rows).index("*ours*") + 1 == list(rows).index("JSA-Rao-Blackwell")
+    names = [line.split("|")[1].strip() for line in lines if line.startswith("|")]
+    assert names[-3:] == ["*ours*", "JSA-Rao-Blackwell", "Hybrid"]
     assert "paper budget, 1000 epochs" in lines[0]
     assert "tenth" not in lines[0]
 
 
-def cell(comparison: Comparison, method: str) -> ComparedCell:
+def cell_of(comparison: Comparison, method: str) -> ComparedCell:
     """The first cell of a method."""
     (found,) = (row.cells[0] for row in comparison.rows if row.name == method)
     return found
 
 
-def test_a_run_that_was_cut_short_marks_its_cell() -> None:
-    (compared,) = compare([replace(result(), stopped_at=700, followed_rows=200), result("vimco", 107.5)])
-    marked = "105.00 [stopped at epoch 700 of 1000, 200 rows followed] (paper 105.5±0.1, -0.50)"
-    assert str(cell(compared, "jsa")) == marked
-    assert marked in compared.markdown()
-    assert str(cell(compared, "vimco")) == "107.50 (paper 107.5±0.3, +0.00)"
-
-
-def test_seeds_become_mean_and_deviation() -> None:
-    (compared,) = compare([result("jsa", 105.0), result("jsa", 107.0, seed=1)])
-    assert str(cell(compared, "jsa")) == "106.00±1.41 (paper 105.5±0.1, +0.50)"
-    assert "Seeds: 0, 1" in compared.markdown()
-
-
-def test_a_figure_says_when_it_stands_on_fewer_seeds() -> None:
-    (compared,) = compare([*(result(seed=seed) for seed in range(3)), result("vimco", 107.0, seed=1)])
-    assert cell(compared, "jsa").ours == "105.00±0.00"
-    assert cell(compared, "vimco").ours == "107.00 [1 of 3 seeds]"
+@pytest.mark.parametrize(
+    ("results", "method", "text"),
+    [
+        ([result("jsa", 106.0)], "jsa", "106.00 (paper 105.5±0.1, +0.50)"),
+        ([result("jsa", 106.0)], "vimco", "not run (paper 107.5±0.3)"),
+        ([result("jsa", 106.0)], "hybrid", ""),
+        ([result("hybrid", 104.0)], "hybrid", "104.00"),
+        ([result("jsa", 105.0), result("jsa", 107.0, seed=1)], "jsa", "106.00±1.41 (paper 105.5±0.1, +0.50)"),
+        ([*(result(seed=seed) for seed in range(3)), result("hybrid")], "jsa", "105.00±0.00 (paper 105.5±0.1, -0.50)"),
+        ([*(result(seed=seed) for seed in range(3)), result("hybrid")], "hybrid", "105.00 [1 of 3 seeds]"),
+        (
+            [replace(result(), stopped_at=700, followed_rows=200)],
+            "jsa",
+            "105.00 [stopped at epoch 700 of 1000, 200 rows followed] (paper 105.5±0.1, -0.50)",
+        ),
+    ],
+)
+def test_a_cell_says_what_it_is_worth(results: list[Result], method: str, text: str) -> None:
+    (compared,) = compare(results)
+    assert str(cell_of(compared, method)) == text
+    assert f"| {text} " in compared.markdown()
+    assert f"Seeds: {', '.join(str(seed) for seed in compared.seeds)}." in compared.markdown()
 
 
 def test_budgets_and_deviations_are_never_mixed(tmp_path: Path) -> None:
     deviating = result("jsa", 102.0, deviations=Deviations(samples=50))
     results = [result("jsa", 100.0, budget="short"), result("jsa", 101.0), deviating]
     tables = write_tables(results, tmp_path)
-    assert sorted(str(cell(one, "jsa").results[0].test.nll) for one in tables) == ["100.0", "101.0", "102.0"]
+    assert sorted(str(cell_of(one, "jsa").results[0].test.nll) for one in tables) == ["100.0", "101.0", "102.0"]
     text = (tmp_path / "table1.md").read_text()
     assert text.count("## ") == 3
     assert "a tenth of the paper's epochs" in text
@@ -207,11 +191,9 @@ def test_budgets_and_deviations_are_never_mixed(tmp_path: Path) -> None:
 
 def test_other_epochs_are_no_tenth() -> None:
     (compared,) = compare([result(budget="short", deviations=Deviations(epochs=7))])
-    assert compared.marks == [
-        "short budget, 7 epochs",
-        "deviating: epochs=7",
-        "not comparable with the paper's figures",
-    ]
+    assert "; ".join(compared.marks) == (
+        "short budget, 7 epochs; deviating: epochs=7; not comparable with the paper's figures"
+    )
 
 
 @pytest.mark.parametrize("budget", ["paper", "short"])
@@ -220,6 +202,6 @@ def test_figures_of_other_data_stand_by_themselves(budget: str) -> None:
     heading = compared.markdown().splitlines()[0]
     assert heading.startswith("## Test NLL of generative models with Bernoulli variables on mine.csv (")
     assert "not comparable with the paper's figures" in heading
-    assert str(cell(compared, "jsa")) == "105.00"
-    assert str(cell(compared, "vimco")) == ""
+    assert str(cell_of(compared, "jsa")) == "105.00"
+    assert str(cell_of(compared, "vimco")) == ""
     assert "paper 1" not in compared.markdown()

@@ -21,6 +21,12 @@ def page(folder: Path) -> Parsed:
     return Parsed(render_page(results_page(folder)))
 
 
+def differences(found: Parsed) -> list[str]:
+    """The classes of the differences from the paper's figures."""
+    classes = [attributes.get("class") or "" for attributes in found.named("span")]
+    return [name for name in classes if name.startswith("difference")]
+
+
 def test_a_cell_has_our_figure_the_papers_and_the_difference(tmp_path: Path) -> None:
     save(result("jsa", 105.0), tmp_path)
     save(result("jsa", 106.0, seed=1), tmp_path)
@@ -39,18 +45,20 @@ def test_own_methods_stand_below_the_rule(tmp_path: Path) -> None:
     assert text.index("ARM") < text.index(" ours ") < text.index("JSA-Rao-Blackwell") < text.index("104.00")
 
 
+def test_a_run_that_was_cut_short_is_marked_in_its_cell_and_in_the_list(tmp_path: Path) -> None:
+    save(replace(result("jsa", 105.0), stopped_at=700), tmp_path)
+    text = page(tmp_path).text
+    assert "105.00 [stopped at epoch 700 of 1000] paper 105.5±0.1 -0.50" in text
+    assert "JSA, seed 0 stopped at epoch 700 of 1000 Table 1, Linear 105.00" in text
+
+
 def test_a_difference_is_colored_only_where_it_can_be_compared(tmp_path: Path) -> None:
     save(result("jsa", 104.0), tmp_path / "paper")
     save(result("jsa", 104.0, budget="short"), tmp_path / "short")
     save(result("jsa", 104.0, deviations=Deviations(data="mnist-static")), tmp_path / "other")
-    kinds = [
-        attributes["class"]
-        for name in ("paper", "short", "other")
-        for attributes in page(tmp_path / name).named("span")
-        if (attributes.get("class") or "").startswith("difference")
-    ]
     # Of other data there is no difference.
-    assert kinds == ["difference better", "difference neither"]
+    kinds = {name: differences(page(tmp_path / name)) for name in ("paper", "short", "other")}
+    assert kinds == {"paper": ["difference better"], "short": ["difference neither"], "other": []}
     assert "not comparable with the paper's figures" in page(tmp_path / "short").text
     other = page(tmp_path / "other").text
     assert "deviating: data=mnist-static" in other
@@ -73,12 +81,7 @@ def test_no_figure_is_better_by_less_than_seeds_differ(tmp_path: Path, ours: lis
     """The paper has 105.5 with a deviation of 0.1, which stands for ours too where that has one seed."""
     for seed, nll in enumerate(ours):
         save(result("jsa", nll, seed=seed), tmp_path)
-    (found,) = (
-        attributes["class"]
-        for attributes in page(tmp_path).named("span")
-        if (attributes.get("class") or "").startswith("difference")
-    )
-    assert found == f"difference {kind}"
+    assert differences(page(tmp_path)) == [f"difference {kind}"]
 
 
 @pytest.mark.parametrize(("bias", "told"), [(0.004, "0.00"), (0.08, "0.08"), (0.21, "≥ 0.21")])
@@ -90,7 +93,7 @@ def test_a_bias_beyond_what_the_samples_show_is_a_lower_bound(tmp_path: Path, bi
 
 def test_a_figure_without_any_deviation_is_neither_better_nor_worse(tmp_path: Path) -> None:
     save(result("nvil", 100.0), tmp_path)
-    assert "difference neither" in {attributes.get("class") for attributes in page(tmp_path).named("span")}
+    assert differences(page(tmp_path)) == ["difference neither"]
 
 
 def test_every_run_is_listed_with_its_figures_and_its_command(tmp_path: Path) -> None:

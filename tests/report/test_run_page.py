@@ -172,8 +172,8 @@ def test_a_run_is_made_again_from_where_its_table_is_found(tmp_path: Path) -> No
         assert "jsa train --config " in found
 
 
-def finished(path: Path, nll: float, **settings: object) -> Path:
-    return with_samples(path, 1_000, TrainConfig(**settings), nll=nll)
+def finished(path: Path, nll: float, seed: int, batch_size: int = 50) -> Path:
+    return with_samples(path, 1_000, TrainConfig(seed=seed, batch_size=batch_size), nll=nll)
 
 
 def test_runs_of_several_seeds_have_a_mean_and_a_deviation(tmp_path: Path) -> None:

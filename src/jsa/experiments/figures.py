@@ -1,4 +1,4 @@
-"""The figures of the paper, drawn from results alone: NLL on the way of each method, and the noise of its gradients."""
+"""The figures of the paper, drawn from results alone: the NLL of each method along training, and its gradient noise."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ MARKERS = ("o", "s", "^", "D", "v", "x")
 """The marks of the report, as matplotlib calls them."""
 MARKERS_A_LINE = 8
 NATS_SHOWN = 12.0
-"""How far above the lowest NLL an axis reaches at least; where all methods begin says little."""
+"""How far above the lowest NLL an axis reaches at least. The first epochs are cut off, as they say little."""
 USUAL = 0.7
-"""The share of the methods, the best ones, whose last NLL is shown for sure; the others may be above the axis."""
+"""The share of methods, from the best one on, whose last NLL is always shown; the others may be above the axis."""
 
 FONT: dict[Any, Any] = {
     "font.size": 8,

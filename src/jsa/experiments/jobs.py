@@ -1,4 +1,4 @@
-"""What has to be run for a table: one job for each cell and seed. Nothing here needs torch."""
+"""The runs of a table: one job for each cell and seed. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jsa.runs.config import TrainConfig
 ENVIRONMENT_VARIABLE = "JSA_RUNS"
 
 VARIANCES = "variance.json"
-"""What is measured so far of the variance of a run's gradients, in its folder."""
+"""The file in a run folder with the variances of its gradients that are measured so far."""
 
 
 def default_runs() -> Path:
@@ -75,7 +75,7 @@ class Deviations:
 
     @property
     def suffix(self) -> str:
-        """What they add to the name of a folder.
+        """The addition to the name of a folder.
 
         >>> Deviations(data="tables/mine.csv", epochs=3).suffix
         '+data=mine,epochs=3'
@@ -104,7 +104,7 @@ class Job:
     seed: int
     deviations: Deviations = field(default_factory=Deviations)
     table_digest: str | None = None
-    """A few digits of the content of an own table, so that results of two of them never stand side by side."""
+    """A few digits of the content of a user's table, so that results of two tables are never mixed."""
 
     def __post_init__(self) -> None:
         whole = table(self.table)
@@ -123,7 +123,7 @@ class Job:
 
     @property
     def config(self) -> TrainConfig:
-        """The run."""
+        """The settings of the run."""
         config = replace(self.cell.config, seed=self.seed)
         return self.deviations.applied(within(config, cast(Budget, self.budget)))
 
@@ -141,7 +141,7 @@ class Job:
 
     @property
     def group(self) -> Path:
-        """The folder of the results that may stand in one table: the same budget and deviations."""
+        """The folder of results that may share a table: those of one budget and the same deviations."""
         digest = f",table={self.table_digest}" if self.table_digest else ""
         return Path(self.table) / f"{self.budget}{self.deviations.suffix}{digest}"
 
@@ -152,7 +152,7 @@ class Job:
 
     @property
     def command(self) -> str:
-        """How to make this result again."""
+        """The command that makes this result again."""
         seeds = f" --first-seed {self.seed}" if self.seed else ""
         return (
             f"jsa reproduce {self.table} --columns {self.column} --methods {self.method} --budget {self.budget}"
@@ -162,7 +162,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Places:
-    """Where runs are made and where their results go."""
+    """The folders of runs and of results."""
 
     runs: Path
     results: Path
@@ -176,7 +176,7 @@ class Places:
         return self.results / job.group / f"{job.name}.json"
 
     def log(self, job: Job) -> Path:
-        """What the process of a job said."""
+        """The log of the process of a job."""
         return self.runs / job.group / f"{job.name}.log"
 
 

@@ -1,4 +1,4 @@
-"""What a finished job leaves for publication: one JSON file, from which tables, figures and the report are made.
+"""The result of a finished job: one JSON file, from which tables, figures and the report are made.
 
 Reading results needs no torch.
 """
@@ -31,7 +31,7 @@ DIGITS = 7
 
 @dataclass(frozen=True)
 class Screened:
-    """A leading epoch: its NLL on the validation rows by the samples of a screening, and scored again."""
+    """A leading epoch: its validation NLL by the samples of a screening, and by those of the test."""
 
     epoch: int
     screened_nll: float
@@ -40,7 +40,7 @@ class Screened:
 
 @dataclass(frozen=True)
 class Point:
-    """A validation on the way of a run; what a method does not have is none.
+    """A validation during a run; a figure that a method does not have is none.
 
     Attributes:
         epoch: The epoch.
@@ -107,7 +107,7 @@ class Result:
 
     @property
     def remark(self) -> str | None:
-        """What sets this run apart from others of its cell."""
+        """A warning where the run is not like others of its cell."""
         parts = []
         if self.stopped_at is not None:
             parts.append(f"stopped at epoch {self.stopped_at} of {self.config.epochs}")

@@ -25,25 +25,25 @@ GLANCE = 0.5
 """Seconds between two looks at the processes."""
 
 
-class Watcher(Protocol):
-    """Who is told how the jobs go."""
+class Display(Protocol):
+    """What shows the progress of jobs."""
 
     def started(self, job: Job) -> None:
-        """A process began to work on the job."""
-        ...
+        """Show that a process works on the job."""
 
     def glance(self, running: Sequence[Job]) -> None:
-        """Some time passed."""
-        ...
+        """Show how far the runs are, now that some time has passed."""
 
     def ended(self, job: Job, failure: str | None) -> None:
-        """The process of the job ended, with this sentence where it failed."""
-        ...
+        """Show that the process of the job ended, with this sentence where it failed."""
+
+    def close(self) -> None:
+        """Leave the terminal tidy."""
 
 
 @dataclass
 class _Running:
-    """A process, and how long the log of its job was when it began: what comes behind that may be its own."""
+    """A process, and the length of its job's log when it began: what follows may be its own."""
 
     job: Job
     process: subprocess.Popen[bytes]
@@ -51,19 +51,19 @@ class _Running:
 
 
 def run_jobs(
-    jobs: Sequence[Job], places: Places, at_once: int, watcher: Watcher, stop: StopRequest | None = None
+    jobs: Sequence[Job], places: Places, at_once: int, shown: Display, stop: StopRequest | None = None
 ) -> dict[Job, str]:
-    """Brings jobs to their end.
+    """Bring jobs to their end.
 
-    A process whose standard input is closed writes a checkpoint and ends: so do all of them when this one is asked to
-    stop, and by the system's hand when this one is killed.
+    A process whose standard input is closed writes a checkpoint and ends. So all of them end when this one is asked to
+    stop, and also when it is killed, since the system then closes their inputs.
 
     Args:
         jobs: The jobs, in the order in which they are begun.
         places: Where runs and results are.
         at_once: How many processes.
-        watcher: Who is told how it goes.
-        stop: Who may ask to stop.
+        shown: What shows the progress.
+        stop: What tells that the jobs are to stop.
 
     Returns:
         The jobs that failed, each with its last sentence. The others are done all the same.
@@ -75,15 +75,15 @@ def run_jobs(
             while waiting and len(running) < at_once:
                 job = waiting.pop(0)
                 running.append(_start(job, places))
-                watcher.started(job)
+                shown.started(job)
             for one in [one for one in running if one.process.poll() is not None]:
                 running.remove(one)
                 _close(one.process)
                 failure = None if one.process.returncode == 0 else _last_sentence(one, places)
                 if failure is not None:
                     failed[one.job] = failure
-                watcher.ended(one.job, failure)
-            watcher.glance([one.job for one in running])
+                shown.ended(one.job, failure)
+            shown.glance([one.job for one in running])
             request.check()
             time.sleep(GLANCE)
     except StopRequestedError:
@@ -97,7 +97,7 @@ def run_jobs(
 
 
 def command(job: Job, places: Places) -> list[str]:
-    """How to start the process of a job."""
+    """Return the command that starts the process of a job."""
     record = {"job": to_record(job), "runs": str(places.runs), "results": str(places.results)}
     return [sys.executable, "-m", "jsa.experiments.worker", json.dumps(record)]
 
@@ -128,7 +128,7 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 def _last_sentence(one: _Running, places: Places) -> str:
-    """What the process said at last, and where the rest of it is."""
+    """Return the last message of the process, and where the rest of its log is."""
     code, log = one.process.returncode, places.log(one.job)
     if code < 0:
         return f"its process was killed by signal {-code}; the same command continues it"
@@ -140,49 +140,50 @@ def _last_sentence(one: _Running, places: Places) -> str:
 
 
 def last_line(path: Path) -> str:
-    """The last line of a file that may be long; empty where there is none."""
+    """Return the last line of a file that may be long; empty where there is none."""
     return (_last_lines(path) or [""])[-1] if path.is_file() else ""
 
 
-def _last_lines(path: Path, behind: int = 0) -> list[str]:
-    """The last lines of a file, those that begin behind some place of it."""
+def _last_lines(path: Path, start: int = 0) -> list[str]:
+    """Return the last lines of a file, of those after its first bytes."""
     with path.open("rb") as file:
-        file.seek(max(behind, path.stat().st_size - 4096))
+        file.seek(max(start, path.stat().st_size - 4096))
         return [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
 
 
 MINUTES_BETWEEN_LINES = 5.0
 
 
-class Bars:
+class Bars(Display):
     """A bar for the epochs of all jobs, and one for each job that runs."""
 
     def __init__(self, jobs: Sequence[Job], places: Places, at_once: int) -> None:
         self._places = places
         self._epochs = {job: epochs_done(job, places)[0] for job in jobs}
-        total = sum(job.config.epochs for job in jobs)
-        self._all = tqdm(total=total, unit="epoch", desc="all runs", dynamic_ncols=True, position=0, smoothing=0)
-        # Done before the clock began, so that they do not count for the speed.
-        self._all.initial = self._all.n = self._all.last_print_n = sum(self._epochs.values())
+        # What was done before does not count for the speed.
+        self._all = self._bar("all runs", sum(job.config.epochs for job in jobs), sum(self._epochs.values()), 0)
         self._free = list(range(1, at_once + 1))
         self._bars: dict[Job, tqdm[object]] = {}
 
-    def started(self, job: Job) -> None:
-        """Shows a bar for the job."""
-        done = self._epochs[job]
-        bar = tqdm(
-            total=job.config.epochs,
+    @staticmethod
+    def _bar(label: str, total: int, done: int, position: int) -> tqdm[object]:
+        leave, smoothing = (False, 0.3) if position else (True, 0)
+        return tqdm(
+            total=total,
             initial=done,
             unit="epoch",
-            desc=f"{job.table} {job.name}",
+            desc=label,
             dynamic_ncols=True,
-            position=self._free.pop(0),
-            leave=False,
+            position=position,
+            leave=leave,
+            smoothing=smoothing,
         )
-        self._bars[job] = bar
+
+    def started(self, job: Job) -> None:
+        label = f"{job.table} {job.name}"
+        self._bars[job] = self._bar(label, job.config.epochs, self._epochs[job], self._free.pop(0))
 
     def glance(self, running: Sequence[Job]) -> None:
-        """Moves the bars to where the runs are."""
         for job in running:
             epoch, shown = epochs_done(job, self._places)
             bar = self._bars[job]
@@ -194,7 +195,7 @@ class Bars:
         self._all.refresh()
 
     def ended(self, job: Job, failure: str | None) -> None:
-        """Takes the bar of the job away and says how it ended."""
+        """Remove the bar of the job and write a line above the others."""
         bar = self._bars.pop(job)
         self._free.append(-int(bar.pos))
         bar.close()
@@ -202,13 +203,12 @@ class Bars:
         self._all.write(ending(job, failure), file=sys.stderr)
 
     def close(self) -> None:
-        """Leaves the terminal tidy."""
         for bar in self._bars.values():
             bar.close()
         self._all.close()
 
 
-class Lines:
+class Lines(Display):
     """A line when a job begins or ends, and now and then how far the others are."""
 
     def __init__(self, jobs: Sequence[Job], places: Places, stream: TextIO) -> None:
@@ -217,12 +217,11 @@ class Lines:
         self._last = time.monotonic()
 
     def started(self, job: Job) -> None:
-        """Says so."""
         epoch, _ = epochs_done(job, self._places)
         self._write(f"{job.group}/{job.name}: " + (f"continued at epoch {epoch}" if epoch else "begun"))
 
     def glance(self, running: Sequence[Job]) -> None:
-        """Says now and then how far the runs are."""
+        """Write how far the runs are, but only every few minutes."""
         if time.monotonic() - self._last < 60 * MINUTES_BETWEEN_LINES:
             return
         self._last = time.monotonic()
@@ -231,12 +230,11 @@ class Lines:
             self._write(f"{job.group}/{job.name}: epoch {epoch}/{job.config.epochs}, {shown}")
 
     def ended(self, job: Job, failure: str | None) -> None:
-        """Says how."""
         self._left -= 1
         self._write(f"{ending(job, failure)}; {self._left} left")
 
     def close(self) -> None:
-        """Nothing is open."""
+        pass
 
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")
@@ -244,19 +242,19 @@ class Lines:
 
 
 def epochs_done(job: Job, places: Places) -> tuple[int, str]:
-    """How many epochs of a job are done, and the figures of the last one."""
+    """Return how many epochs of a job are done, and the figures of the last one."""
     folder = RunFolder(places.run(job))
     with suppress(ValueError, KeyError):
         record = json.loads(last_line(folder.metrics) or "{}")
         done = int(record["epoch"])
         if done >= job.config.epochs:
-            return done, f"{_behind_the_training(job, folder)}, {duration(record['seconds'])}"
+            return done, f"{_after_training(job, folder)}, {duration(record['seconds'])}"
         return done, figures(record)
     return 0, "starting"
 
 
-def _behind_the_training(job: Job, folder: RunFolder) -> str:
-    """What a run does whose epochs are done: it is scored, and the variances of its gradients take their time."""
+def _after_training(job: Job, folder: RunFolder) -> str:
+    """Tell what a run does after its epochs: it is scored, and the variances of its gradients are measured."""
     every = job.config.machine.snapshot_every
     if every is None or not folder.evaluation.is_file():
         return "scoring"
@@ -266,10 +264,10 @@ def _behind_the_training(job: Job, folder: RunFolder) -> str:
 
 
 def ending(job: Job, failure: str | None) -> str:
-    """A line about a job that ended."""
+    """Return a line about a job that ended."""
     return f"{job.group}/{job.name}: " + ("done" if failure is None else f"failed: {failure}")
 
 
-def display(jobs: Sequence[Job], places: Places, at_once: int) -> Bars | Lines:
-    """Bars where someone watches a terminal, lines otherwise."""
+def display(jobs: Sequence[Job], places: Places, at_once: int) -> Display:
+    """Return bars where someone watches a terminal, lines otherwise."""
     return Bars(jobs, places, at_once) if sys.stderr.isatty() else Lines(jobs, places, sys.stderr)

@@ -1,6 +1,6 @@
-"""The process of one job: trains or continues, measures what the figures need, and writes the result.
+"""The process of one job: train or continue, measure the variances, and write the result.
 
-It ends itself, with a checkpoint, when its standard input is closed.
+It stops with a checkpoint when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def stale_weight_path(log_weights: Tensor, uniforms: Tensor) -> Tensor:
 
 @contextmanager
 def published_methods() -> Iterator[None]:
-    """Make the methods of the published program known by name."""
+    """Register the method of the published program by its name."""
     ESTIMATORS[STALE_WEIGHT] = StaleWeightJSA
     try:
         yield
@@ -94,7 +94,7 @@ def published_methods() -> Iterator[None]:
 
 
 ROWS, DRAWS = 200, 1_000
-"""The paper's batch and the number of its gradients."""
+"""The paper's batch, and how many gradients of it are drawn."""
 
 
 def measure_variances(folder: RunFolder, stop: StopRequest, draws: int) -> None:
@@ -134,7 +134,7 @@ def _varying(found: LogVariance) -> LogVariance | None:
 
 
 PATIENCE = 60.0
-"""Seconds to wait for the process of an earlier call that is just writing its last checkpoint."""
+"""Seconds to wait for the process of an earlier command that is still writing its last checkpoint."""
 
 SAMPLES_SHOWN = 20
 

@@ -1,4 +1,4 @@
-"""The charts of a page: what can be shown, and against what. The script draws them from these records."""
+"""The charts of a page as records for its script: the figures that can be shown, and the axes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jsa.report.styles import styles
 
 @dataclass(frozen=True)
 class Line:
-    """One curve of a run: the figure of a track, and those of its interval where it has one."""
+    """One curve of a run: the name of its figure, and those of its interval if it has one."""
 
     figure: str
     label: str
@@ -23,13 +23,13 @@ class Line:
 
 @dataclass(frozen=True)
 class View:
-    """What a reader can choose to see.
+    """A choice of curves.
 
     Attributes:
-        label: What it is called.
-        unit: What stands at the axis.
+        label: Its name.
+        unit: The label of the vertical axis.
         lines: The curves of each run.
-        falling: Whether its figures start high and only the region of the low ones is of interest.
+        falling: Whether its figures start high, so that only the region of low ones is of interest.
     """
 
     label: str
@@ -40,7 +40,7 @@ class View:
 
 @dataclass(frozen=True)
 class Axis:
-    """What figures are shown against."""
+    """A horizontal axis."""
 
     label: str
     figure: str

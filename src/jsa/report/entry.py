@@ -1,4 +1,4 @@
-"""What the page shows of one run, wherever it was read from."""
+"""One run as a page shows it, whatever it was read from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST = 8 << 20
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: what it shows, and its content as an address that holds it."""
+    """A picture: a title, and the content as a data address."""
 
     title: str
     address: str
@@ -37,14 +37,14 @@ def read_picture(title: str, path: Path) -> Picture:
 
 
 Track = Mapping[str, Sequence[float | None]]
-"""Figures along a run by name, all of one length; where there is no figure stands none."""
+"""Figures along a run by name, all of one length, with none for a missing figure."""
 
 CURVE_FIGURES = (
     *("epoch", "training_seconds", "processor_seconds", "decoder_evaluations"),
     *("valid_nll", "train_nll", "test_nll"),
     *("acceptance", "chain_age", "frozen_share"),
 )
-"""What a curve has of a run at each epoch."""
+"""The figures of a curve at each epoch."""
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,22 @@ class Entry:
     """A run.
 
     Attributes:
-        label: A name that no other run of its group has.
-        series: What its curves are called in a legend; runs of the same method may share it.
+        label: A name that is unique in its group.
+        series: The name of its curves in a legend; runs of the same method may share it.
         group: The chart that its curves stand in: the NLLs of one group can be compared.
         config: Its settings.
-        command: How to run it again.
-        style: The look of the series; where there is none, it takes one that is free.
+        command: The command that runs it again.
+        style: The look of the series; a free one is chosen where it is none.
         curve: Figures by epoch: the axes and the lines of :mod:`jsa.report.charts`.
         variance: The variance of the gradients at some epochs.
         switch_epoch: The last epoch of stage I, where there is a second stage.
-        best_epoch, valid_nll, valid_samples, test: Where it is finished: the epoch that was tested, what it scored on
-            the validation rows and by how many samples, and on the test rows.
-        training_seconds, processor_seconds, decoder_evaluations: What the training took.
+        best_epoch, valid_nll, valid_samples, test: Of a finished run, the epoch that was tested, its NLL on the
+            validation rows with the samples a row, and its likelihood on the test rows.
+        training_seconds, processor_seconds, decoder_evaluations: The cost of the training.
         commit: The commit of the program.
-        pictures: Pictures of it.
-        unfinished: How far it came, where it is not finished.
-        remark: What has to be known of its figures.
+        pictures: Its pictures.
+        unfinished: How far an unfinished run has come.
+        remark: A warning about its figures.
     """
 
     label: str
