@@ -15,20 +15,20 @@ from jsa.errors import UsageError
 
 @dataclass(frozen=True)
 class ReportArguments:
-    """One HTML page about results or runs, with everything inside it: tables, curves, pictures, settings."""
+    """Write one self-contained HTML page about results or runs: tables, curves, pictures, settings."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="[RUN ...]"), tyro.conf.Positional] = ()
-    """Run folders, finished or not. Where none is given the page is about the results of the paper's experiments."""
+    """Run folders, finished or not; by default the page is about the results of the paper's experiments."""
     results: Path | None = None
-    """The folder of those results; results where not given."""
+    """The folder of those results; results by default."""
     out: Path = Path("report.html")
-    """The page. An older report is overwritten, any other file is not."""
+    """The page. Only an older report is overwritten."""
     title: str | None = None
     """The title of the page."""
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Makes the page as the arguments say."""
+    """Make the page as the arguments say."""
     parsed = parse(ReportArguments, "report", arguments)
     if parsed.runs and parsed.results is not None:
         raise UsageError("a report is about run folders or about --results: leave out one of the two")

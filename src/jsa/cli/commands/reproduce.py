@@ -22,33 +22,33 @@ from jsa.io.atomic_files import make_folder
 
 @dataclass(frozen=True)
 class ReproduceArguments:
-    """Train what is missing for the paper's tables, and write them with our figures beside the paper's.
+    """Train the missing runs of the paper's tables, and write the tables with our figures beside the paper's.
 
-    What is done is reused, and what was interrupted is continued: the same command again goes on.
+    Finished runs are reused and interrupted ones continued: repeat the same command to go on.
     """
 
     what: Annotated[Literal["table1", "table2", "table3", "figures", "all"], tyro.conf.Positional]
-    """Which table; figures makes tables and figures from the results that are there, without training; all is all."""
+    """A table, all tables with their figures, or only figures: tables and figures from present results, no training."""
     budget: Literal["paper", "short"] = "short"
-    """The paper's epochs, or a tenth of them, which is marked in every table."""
+    """The paper's epochs, or a tenth of them; every table names its budget."""
     seeds: int = 1
-    """Seeds for each cell; with several, a cell has their mean and standard deviation."""
+    """Seeds per cell; with several, a cell shows their mean and standard deviation."""
     first_seed: int = 0
-    """The first of the seeds."""
+    """The first seed."""
     methods: tuple[str, ...] = ()
     """Only these methods."""
     columns: tuple[str, ...] = ()
     """Only these columns: the models of table1, the particles n5, n10, ... of table3."""
     jobs: int | None = None
-    """Runs at once, each with one thread; as many as there are processors where not given."""
+    """Runs at a time, each with one thread; by default as many as there are processors."""
     runs: Path | None = None
-    """Where the run folders are; JSA_RUNS or the user's data folder where not given."""
+    """The folder of the run folders; by default JSA_RUNS, else the user's data folder."""
     data_dir: Path | None = None
-    """Where the published files are, if not in JSA_DATA_DIR or the user's data folder."""
+    """The folder of the published data; by default JSA_DATA_DIR, else the user's data folder."""
     results: Path = Path("results")
-    """Where the results are, one file for each run."""
+    """The folder of the results, one file per run."""
     dry_run: bool = False
-    """Only show what would be run."""
+    """Only show which runs are missing."""
     deviations: Deviations = field(default_factory=Deviations)
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class ReproduceArguments:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Does what the arguments say."""
+    """Train, tabulate and draw as the arguments say."""
     parsed = parse(ReproduceArguments, "reproduce", arguments)
     places = Places(parsed.runs or default_runs(), parsed.results)
     if parsed.data_dir is not None:
@@ -74,7 +74,7 @@ def run(arguments: Sequence[str]) -> None:
         if parsed.dry_run:
             _show(missing, places)
             return
-        # What would fail behind the training is tried before it.
+        # What would fail after the training is tried before it.
         read_results(places.results)
         make_folder(places.results, "--results")
         make_folder(places.runs, "--runs")
@@ -113,7 +113,7 @@ def _train(jobs: Sequence[Job], places: Places, at_once: int) -> dict[Job, str]:
 
 
 def _draw(folder: Path) -> None:
-    """Makes tables and figures anew from the results that are there."""
+    """Make tables and figures from the present results."""
     from jsa.experiments.figures import draw_figures
 
     results = read_results(folder)
