@@ -22,7 +22,7 @@ from jsa import (
     Stage,
 )
 from jsa.errors import NumericalError, UsageError
-from jsa.model_calls import evaluate
+from jsa.model_calls import evaluate, posterior_of
 
 
 class OwnModel(LatentVariableModel):
@@ -63,13 +63,13 @@ BATCH = Batch(torch.ones(3, 4, dtype=torch.float64), torch.tensor([5, 12, 7]))
 
 
 def weights_of(model: LatentVariableModel) -> Tensor:
-    posterior = model.posterior(BATCH)
+    posterior = posterior_of(model, BATCH)
     h = torch.ones(2, 3, 2, dtype=torch.float64)
     return evaluate(model, BATCH, posterior, h).log_weights
 
 
 def test_weights_are_the_ratio_without_gradient(example: Example) -> None:
-    posterior = example.model.posterior(example.batch)
+    posterior = posterior_of(example.model, example.batch)
     h = posterior.sample((4,))
     expected = example.model.log_joint(example.batch, h) - posterior.log_prob(h)
     found = evaluate(example.model, example.batch, posterior, h).log_weights

@@ -6,18 +6,17 @@ import pytest
 import torch
 
 from helpers.significance import assert_frequencies
-from helpers.small_models import Example, enumerated, state_numbers, two_layers
+from helpers.small_models import Example, enumerated, one_layer, state_numbers, torch_posterior, two_layers
 from jsa import (
     Bernoulli,
     Categorical,
     LatentSpace,
     Layer,
     LayeredPosterior,
-    Posterior,
     TorchPosterior,
 )
 from jsa.errors import UsageError
-from jsa.posteriors import NoiseDriven, RowsTaken
+from jsa.model_calls import BatchPosterior
 
 SPACE = LatentSpace.of(Layer("bernoulli", 2), Layer("categorical", 1, classes=3), Layer("bernoulli", 1))
 
@@ -129,12 +128,28 @@ def test_draws_of_a_reparameterized_distribution_carry_no_gradient() -> None:
     assert not posterior.sample((4,)).requires_grad
 
 
-def test_what_a_posterior_can_do_is_seen() -> None:
-    ours = three_layers()
-    theirs = TorchPosterior(torch.distributions.Independent(torch.distributions.Normal(torch.zeros(2, 3), 1.0), 1))
-    assert isinstance(ours, Posterior)
-    assert isinstance(theirs, Posterior)
-    assert isinstance(ours, RowsTaken)
-    assert isinstance(ours, NoiseDriven)
-    assert not isinstance(theirs, RowsTaken)
-    assert not isinstance(theirs, NoiseDriven)
+def test_what_a_posterior_does_not_offer_is_made_up_for() -> None:
+    ours, theirs = (
+        BatchPosterior(example.model.posterior(example.batch)) for example in (one_layer(), torch_posterior())
+    )
+    for posterior in (ours, theirs):
+        h, log_prob = posterior.sample_with_log_prob((5,))
+        assert not h.requires_grad
+        assert torch.allclose(log_prob, posterior.log_prob(h), atol=1e-12, rtol=0)
+        # Whatever the dimensions before the rows.
+        assert torch.equal(posterior.log_prob(h[None]), posterior.log_prob(h)[None])
+        assert torch.equal(posterior.log_prob(h[0]), posterior.log_prob(h)[0])
+    rows = torch.tensor([1, 0, 1])
+    taken = ours.take(rows)
+    assert isinstance(taken, BatchPosterior)
+    assert torch.allclose(taken.log_prob(h[:, rows]), ours.log_prob(h)[:, rows], atol=1e-12, rtol=0)
+    assert theirs.take(rows) is None
+    assert ours.draws_from_uniforms
+    assert not theirs.draws_from_uniforms
+    assert ours.layered("a method") is ours.own
+    with pytest.raises(
+        UsageError, match="a method needs the logits .* TorchPosterior does not: use vimco, rloo or jsa"
+    ):
+        theirs.layered("a method")
+    with pytest.raises(UsageError, match=r"TorchPosterior does not tell .* give it a method known_log_prob\(h\)"):
+        theirs.known_log_prob(h)

@@ -1,23 +1,24 @@
-"""Checked calls of a model: a wrong shape would broadcast and train something else, so every result is checked."""
+"""Checked calls of a model and of its posterior: a wrong shape would broadcast and train something else."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from jsa.batch import HALVES, Batch
 from jsa.distributions import Factorized
 from jsa.errors import NumericalError, UsageError
 from jsa.model import LatentVariableModel, LayeredJoint, Posterior
-from jsa.posteriors import LayeredPosterior, SampledWithLogProb
+from jsa.posteriors import LayeredPosterior
 
 LOGITS_AT_ONCE = 800_000
 FEWEST_STATES, MOST_STATES = 1_000, 4_000
@@ -31,24 +32,106 @@ def states_at_once(batch: Batch) -> int:
     return min(MOST_STATES, max(FEWEST_STATES, LOGITS_AT_ONCE // max(1, math.prod(batch.x.shape[1:]))))
 
 
-def posterior_of(model: LatentVariableModel, batch: Batch) -> Posterior:
-    """``model.posterior`` of a batch: refused where it is none, one layer by itself taken as all of q(h | x)."""
+class BatchPosterior:
+    """q(h | x) of the rows of a batch as every estimator sees it: what a model returned, wrapped once and checked.
+
+    Beside ``sample`` and ``log_prob``, a posterior may offer ``sample_with_log_prob``, ``take``, ``from_uniforms`` and
+    ``known_log_prob`` as ``LayeredPosterior`` has them. Each method here says what happens where it does not.
+
+    Attributes:
+        own: What the model returned.
+        layers: The same where it is a ``LayeredPosterior``, None otherwise.
+    """
+
+    def __init__(self, own: Posterior) -> None:
+        self.own = own
+        self.layers = own if isinstance(own, LayeredPosterior) else None
+
+    @property
+    def name(self) -> str:
+        """The name of its class, for error sentences."""
+        return type(self.own).__name__
+
+    def layered(self, method: str) -> LayeredPosterior:
+        """Return the layers with their logits; refuse a posterior that has none to show to this method."""
+        if self.layers is None:
+            raise UsageError(
+                f"{method} needs the logits of q(h | x), which a LayeredPosterior has and {self.name} does not: use "
+                "vimco, rloo or jsa"
+            )
+        return self.layers
+
+    def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples batch width"]:
+        """Draw states of shape (*shape, batch, width), without gradient."""
+        return self.own.sample(shape).detach()
+
+    def log_prob(self, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
+        """Score states; whatever the dimensions before the rows, the posterior sees one."""
+        states = _with_samples(h)
+        return _without_samples(_checked(f"{self.name}.log_prob", self.own.log_prob(states), states), h)
+
+    def sample_with_log_prob(
+        self, shape: tuple[int, ...] = ()
+    ) -> tuple[Float[Tensor, "*samples batch width"], Float[Tensor, "*samples batch"]]:
+        """Draw states, and score them with gradient where that is enabled: in one pass where the posterior can."""
+        offered = self._offered("sample_with_log_prob")
+        if offered is None:
+            h = self.sample(shape)
+            return h, self.log_prob(h)
+        h, log_inference = offered(shape)
+        return h.detach(), log_inference
+
+    def take(self, rows: Int64[Tensor, " taken"]) -> BatchPosterior | None:
+        """Narrow to these rows without another encoder pass; None where the posterior cannot."""
+        offered = self._offered("take")
+        taken = None if offered is None else offered(rows)
+        return None if taken is None else BatchPosterior(taken)
+
+    @property
+    def draws_from_uniforms(self) -> bool:
+        """Whether ``from_uniforms`` is there, so that draws can be tied to a row."""
+        return self._offered("from_uniforms") is not None
+
+    def from_uniforms(
+        self, uniforms: Float[Tensor, "*samples variables"]
+    ) -> tuple[Float[Tensor, "*samples width"], Float[Tensor, "*samples"]]:
+        """Return the draw that these uniforms determine, and its log-probability."""
+        offered = self._offered("from_uniforms")
+        assert offered is not None
+        drawn: tuple[Tensor, Tensor] = offered(uniforms)
+        return drawn
+
+    def known_log_prob(self, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
+        """Score what is known of each row as if it were not, at states that agree with it."""
+        offered = self._offered("known_log_prob")
+        if offered is None:
+            raise UsageError(
+                f"{self.name} does not tell the probability of what is known: return a LayeredPosterior, or give it a "
+                "method known_log_prob(h)"
+            )
+        value: Tensor = offered(h)
+        return value
+
+    def _offered(self, method: str) -> Callable[..., Any] | None:
+        return getattr(self.own, method, None)
+
+
+def posterior_of(model: LatentVariableModel, batch: Batch) -> BatchPosterior:
+    """Return q(h | x) of a batch from one pass of the inference network; one layer by itself is all of q(h | x)."""
     _refuse_no_model(model)
     if not isinstance(batch, Batch):
         raise UsageError(f"a model learns from a Batch(x, row_numbers), not from a {type(batch).__name__}")
     if batch.known is not None:
         model.latent.refuse_wrong_known(batch.known)
     posterior = model.posterior(batch)
-    if isinstance(posterior, LayeredPosterior):
-        return posterior
     if isinstance(posterior, Factorized):
-        return LayeredPosterior(model.latent, posterior, known=batch.known)
+        posterior = LayeredPosterior(model.latent, posterior, known=batch.known)
     if not isinstance(posterior, Posterior):
         raise UsageError(
             f"{type(model).__name__}.posterior returned {type(posterior).__name__}, which has no sample or no "
             "log_prob: return a LayeredPosterior, a TorchPosterior, or an object with both"
         )
-    return posterior
+    return BatchPosterior(posterior)
 
 
 def _refuse_no_model(model: LatentVariableModel) -> None:
@@ -68,27 +151,37 @@ def log_joint(
     States that contradict what is known of their row are refused: a posterior that does not look at ``batch.known``
     would learn as if nothing were known.
     """
-    _refuse_other_states(model, batch, h)
-    refuse_contradictions(model, batch, h)
-    states = _with_samples(h)
+    states = _states_of(model, batch, h)
     value = model.log_joint(batch, states)
-    _refuse_wrong_form(f"{type(model).__name__}.log_joint", value, states)
-    return _without_samples(value, h)
+    return _without_samples(_checked(f"{type(model).__name__}.log_joint", value, states), h)
 
 
 def log_joint_terms(
     model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]
 ) -> list[Float[Tensor, "*samples batch"]] | None:
-    """``model.log_joint_terms`` with the same checks; none where the model has no such method."""
+    """Call ``model.log_joint_terms`` with the same checks; None where the model has no such method."""
     if not isinstance(model, LayeredJoint):
         return None
-    _refuse_other_states(model, batch, h)
+    states = _states_of(model, batch, h)
+    name = f"{type(model).__name__}.log_joint_terms"
+    terms = enumerate(model.log_joint_terms(batch, states))
+    return [_without_samples(_checked(f"term {number} of {name}", term, states), h) for number, term in terms]
+
+
+def _states_of(
+    model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]
+) -> Float[Tensor, "samples batch width"]:
+    """Check and count states that are about to pass through the joint density."""
+    expected = len(batch), model.latent.width
+    if h.shape[-2:] != expected:
+        raise UsageError(
+            f"the posterior of {type(model).__name__} drew states of shape {tuple(h.shape)}: their last two dimensions "
+            f"must be {expected}, the rows of the batch and the width of a state"
+        )
     refuse_contradictions(model, batch, h)
-    states = _with_samples(h)
-    terms = model.log_joint_terms(batch, states)
-    for number, term in enumerate(terms):
-        _refuse_wrong_form(f"term {number} of {type(model).__name__}.log_joint_terms", term, states)
-    return [_without_samples(term, h) for term in terms]
+    if (counter := _COUNTER.get()) is not None:
+        counter.states += h.shape[:-1].numel()
+    return _with_samples(h)
 
 
 def _with_samples(h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "samples batch width"]:
@@ -103,17 +196,8 @@ def _without_samples(
     return value if h.ndim == 3 else value.reshape(h.shape[:-1])
 
 
-def _refuse_other_states(model: LatentVariableModel, batch: Batch, h: Tensor) -> None:
-    """Refuses states of another width or for other rows than the model's."""
-    expected = len(batch), model.latent.width
-    if h.shape[-2:] != expected:
-        raise UsageError(
-            f"the posterior of {type(model).__name__} drew states of shape {tuple(h.shape)}: their last two dimensions "
-            f"must be {expected}, the rows of the batch and the width of a state"
-        )
-
-
-def _refuse_wrong_form(name: str, value: Tensor, h: Float[Tensor, "samples batch width"]) -> None:
+def _checked(name: str, value: Tensor, h: Float[Tensor, "samples batch width"]) -> Float[Tensor, "samples batch"]:
+    """Return one number for each state; refuse another shape, and half precision."""
     if value.shape != h.shape[:-1]:
         raise UsageError(
             f"{name} returned shape {tuple(value.shape)} for states of shape {tuple(h.shape)}: it must be "
@@ -124,6 +208,7 @@ def _refuse_wrong_form(name: str, value: Tensor, h: Float[Tensor, "samples batch
             f"{name} returned {value.dtype}, in which a sum of log-probabilities is off by nats: sum in float32, as "
             "jsa's distributions do with logits of any precision, and torch's with logits.float()"
         )
+    return value
 
 
 def refuse_contradictions(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> None:
@@ -148,14 +233,6 @@ def log_joint_of_all(
     return value if batch.known is None else value.where(batch.agrees(h), -torch.inf)
 
 
-def log_prob(posterior: Posterior, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
-    """``posterior.log_prob`` with its form checked; whatever the dimensions before the rows, it sees one."""
-    states = _with_samples(h)
-    value = posterior.log_prob(states)
-    _refuse_wrong_form(f"{type(posterior).__name__}.log_prob", value, states)
-    return _without_samples(value, h)
-
-
 def state_dtype(model: LatentVariableModel, batch: Batch) -> torch.dtype:
     """The precision of enumerated states: that of the rows, or of the model's parameters where it is higher."""
     return reduce(torch.promote_types, {parameter.dtype for parameter in model.parameters()}, batch.state_dtype)
@@ -173,28 +250,17 @@ class EvaluatedStates:
         log_weights: Their difference, without gradient; minus infinity is a state of probability zero.
     """
 
-    posterior: Posterior
+    posterior: BatchPosterior
     h: Float[Tensor, "*samples batch width"]
     log_joint: Float[Tensor, "*samples batch"]
     log_inference: Float[Tensor, "*samples batch"]
     log_weights: Float[Tensor, "*samples batch"]
 
 
-def draw(
-    posterior: Posterior, samples: int
-) -> tuple[Float[Tensor, "samples batch width"], Float[Tensor, "samples batch"]]:
-    """So many states from q(h | x) for each row, and their log q, with gradient where that is enabled."""
-    if isinstance(posterior, SampledWithLogProb):
-        h, log_inference = posterior.sample_with_log_prob((samples,))
-        return h.detach(), log_inference
-    h = posterior.sample((samples,)).detach()
-    return h, log_prob(posterior, h)
-
-
 def evaluate(
     model: LatentVariableModel,
     batch: Batch,
-    posterior: Posterior,
+    posterior: BatchPosterior,
     h: Float[Tensor, "samples batch width"],
     log_inference: Float[Tensor, "samples batch"] | None = None,
 ) -> EvaluatedStates:
@@ -209,7 +275,7 @@ def evaluate(
     """
     parts = [log_joint(model, batch, part) for part in _parts(batch, h)]
     joint = parts[0] if len(parts) == 1 else torch.cat(parts)
-    inference = log_prob(posterior, h) if log_inference is None else log_inference
+    inference = posterior.log_prob(h) if log_inference is None else log_inference
     weights = joint.detach() - inference.detach()
     refuse_non_finite(batch, joint.detach(), inference.detach(), weights)
     return EvaluatedStates(posterior, h, joint, inference, weights)
@@ -257,43 +323,20 @@ def _of_gaps(batch: Batch, position: int) -> str:
 
 @dataclass
 class Counter:
-    """The states that were counted, each row of a batch for itself.
-
-    Attributes:
-        within: Whether a call is under way, inside which calls of the other methods count no more.
-    """
+    """How many states passed through the joint density, each row of a batch for itself."""
 
     states: int = 0
-    within: bool = False
+
+
+_COUNTER: ContextVar[Counter | None] = ContextVar("counter", default=None)
 
 
 @contextmanager
-def counting(model: LatentVariableModel) -> Iterator[Counter]:
-    """Counts the states that pass through the joint density, by whichever of its methods the others call."""
+def counting() -> Iterator[Counter]:
+    """Count the states that ``log_joint`` and ``log_joint_terms`` pass to a model inside this block."""
     counter = Counter()
-    names = ["log_joint", "log_joint_terms"] if isinstance(model, LayeredJoint) else ["log_joint"]
-    # A model may have a method of its own, such as a compiled one, in the place of that of its class.
-    own = {name: vars(model)[name] for name in names if name in vars(model)}
-    for name in names:
-        setattr(model, name, _counted(getattr(model, name), counter))
+    token = _COUNTER.set(counter)
     try:
         yield counter
     finally:
-        for name in names:
-            delattr(model, name)
-        for name, method in own.items():
-            setattr(model, name, method)
-
-
-def _counted(method: Callable[[Batch, Tensor], Any], counter: Counter) -> Callable[[Batch, Tensor], Any]:
-    def counted(batch: Batch, h: Tensor) -> Any:
-        if counter.within:
-            return method(batch, h)
-        counter.states += h.shape[:-1].numel()
-        counter.within = True
-        try:
-            return method(batch, h)
-        finally:
-            counter.within = False
-
-    return counted
+        _COUNTER.reset(token)

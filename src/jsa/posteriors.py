@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import Self
 
 import torch
 from jaxtyping import Float, Int64
@@ -14,9 +14,6 @@ from jsa.batch import completed
 from jsa.distributions import Factorized
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace
-
-if TYPE_CHECKING:
-    from jsa.model import Posterior
 
 
 class LayeredPosterior:
@@ -58,19 +55,22 @@ class LayeredPosterior:
         if known is not None:
             latent.refuse_wrong_known(known)
         self.latent = latent
-        self.known = known
+        self.first = self._fitting(first, 0)
         self.deeper = tuple(deeper)
         self.independent_of_x = independent_of_x
-        self._free_first = self._fitting(first, 0)
-        self.first = self._clamped(first, 0)
+        self.known = known
+        self.free: LayeredPosterior | None = None
+        """The same with nothing known, where something is: this posterior clamps its conditionals."""
+        if known is not None:
+            self.free = copy(self)
+            self.free.known = None
+            self.first = self._clamped(first, 0)
 
     def conditional(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorized:
         """The distribution of a layer given the part of the state vector that stands before it."""
-        return self.first if layer == 0 else self._clamped(self._free(layer, ancestors), layer)
-
-    def _free(self, layer: int, ancestors: Float[Tensor, "*samples above"]) -> Factorized:
-        """The distribution of a layer, whatever is known of it."""
-        return self._free_first if layer == 0 else self._fitting(self.deeper[layer - 1](ancestors), layer)
+        if layer == 0:
+            return self.first
+        return self._clamped(self._fitting(self.deeper[layer - 1](ancestors), layer), layer)
 
     def _fitting(self, distribution: Factorized, layer: int) -> Factorized:
         """The distribution, refused where it is of other variables: their noise and values would broadcast."""
@@ -132,13 +132,13 @@ class LayeredPosterior:
     def known_log_prob(self, h: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples"]:
         """The log-probability of what is known, each variable given the layers before its own."""
         total = torch.zeros(h.shape[:-1], dtype=h.dtype, device=h.device)
-        if self.known is None:
+        if self.free is None or self.known is None:
             return total
         # The other way round: certainty about all variables but the known ones.
         others = torch.where(self.known.isnan(), h, torch.nan)
         for layer, where in enumerate(self.latent.slices):
             if self.latent.layers[layer].kind != "gaussian":
-                free = self._free(layer, h[..., : where.start])
+                free = self.free.conditional(layer, h[..., : where.start])
                 total = total + free.clamped(others[..., where]).log_prob(h[..., where])
         return total
 
@@ -146,11 +146,11 @@ class LayeredPosterior:
         """The posterior of these rows of the batch, without another encoder pass; none where deeper layers know x."""
         if self.deeper and not self.independent_of_x:
             return None
-        narrowed = copy(self)
-        narrowed.first = narrowed._free_first = self.first.take(rows)
-        if self.known is not None:
-            narrowed._free_first, narrowed.known = self._free_first.take(rows), self.known.index_select(0, rows)
-        return narrowed
+        taken = copy(self)
+        taken.first = self.first.take(rows)
+        taken.free = None if self.free is None else self.free.take(rows)
+        taken.known = None if self.known is None else self.known.index_select(0, rows)
+        return taken
 
 
 class TorchPosterior:
@@ -185,43 +185,3 @@ class TorchPosterior:
         """The log-probability of the states."""
         value: Tensor = self.distribution.log_prob(h.unflatten(-1, self.distribution.event_shape))
         return value
-
-
-@runtime_checkable
-class RowsTaken(Protocol):
-    """A posterior that may be narrowed to some rows without another encoder pass."""
-
-    def take(self, rows: Int64[Tensor, " taken"], /) -> Posterior | None:
-        """The posterior of these rows, none where it cannot be narrowed."""
-        ...
-
-
-@runtime_checkable
-class Supervised(Protocol):
-    """A posterior that can be taught what is known."""
-
-    def known_log_prob(self, h: Float[Tensor, "*samples width"], /) -> Float[Tensor, "*samples"]:
-        """The log-probability of what is known of each row, as if it were not, at states that agree with it."""
-        ...
-
-
-@runtime_checkable
-class NoiseDriven(Protocol):
-    """A posterior whose draws are a function of uniforms."""
-
-    def from_uniforms(
-        self, uniforms: Float[Tensor, "*samples variables"], /
-    ) -> tuple[Float[Tensor, "*samples width"], Float[Tensor, "*samples"]]:
-        """The draw that these uniforms determine, and its log-probability."""
-        ...
-
-
-@runtime_checkable
-class SampledWithLogProb(Protocol):
-    """A posterior that knows the log-probability of what it draws at less cost than from the draws alone."""
-
-    def sample_with_log_prob(
-        self, shape: tuple[int, ...], /
-    ) -> tuple[Float[Tensor, "*samples width"], Float[Tensor, "*samples"]]:
-        """Draws of shape (*shape, batch, width), without gradient, and their log-probabilities with it."""
-        ...

@@ -72,13 +72,7 @@ def relaxable_posterior(model: LatentVariableModel, batch: Batch, method: str) -
             f"{method} evaluates log_joint between the discrete states, and {type(model).__name__} does not say that "
             f"it can ('relaxable' is False): {ALTERNATIVES}"
         )
-    posterior = posterior_of(model, batch)
-    if not isinstance(posterior, LayeredPosterior):
-        raise UsageError(
-            f"{method} needs the logits of q(h | x), which a LayeredPosterior has and {type(posterior).__name__} "
-            f"does not: {ALTERNATIVES}"
-        )
-    return posterior
+    return posterior_of(model, batch).layered(method)
 
 
 def positive(number: float, what: str) -> float:

@@ -20,7 +20,7 @@ from jsa import JSA, Stage
 from jsa.estimators.weighted import weighted_loss
 from jsa.experiments.worker import stale_weight_path
 from jsa.importance import independence_path
-from jsa.model_calls import evaluate
+from jsa.model_calls import evaluate, posterior_of
 
 COPIES = 2_000
 REPETITIONS = 40
@@ -42,7 +42,7 @@ def expected_gradients(
         for row in range(len(example.batch))
     ]
     states = exact.states.unsqueeze(1).expand(-1, len(example.batch), -1)
-    posterior = example.model.posterior(example.batch)
+    posterior = posterior_of(example.model, example.batch)
     evaluated = evaluate(example.model, example.batch, posterior, states)
     loss = weighted_loss(example.model, example.batch, evaluated, torch.stack(weights, dim=1)).loss
     return gradients(example.model, loss)

@@ -9,7 +9,7 @@ from torch import Tensor
 from helpers.small_models import Example, gradients, one_layer, torch_posterior
 from jsa import JSA, Batch, BeliefNetwork
 from jsa.estimators.weighted import weighted_loss
-from jsa.model_calls import EvaluatedStates, evaluate
+from jsa.model_calls import EvaluatedStates, evaluate, posterior_of
 
 CANDIDATES = 6
 
@@ -24,7 +24,7 @@ def weights_for(rows: int, counting: int) -> Tensor:
 
 def evaluated_states(example: Example, *, graph: bool) -> EvaluatedStates:
     torch.manual_seed(1)
-    posterior = example.model.posterior(example.batch)
+    posterior = posterior_of(example.model, example.batch)
     with torch.set_grad_enabled(graph):
         return evaluate(example.model, example.batch, posterior, posterior.sample((CANDIDATES,)))
 
@@ -104,7 +104,7 @@ def test_a_posterior_that_cannot_take_rows_gives_the_same() -> None:
         weighted_loss(
             example.model,
             example.batch,
-            evaluate(example.model, example.batch, example.model.posterior(example.batch), states),
+            evaluate(example.model, example.batch, posterior_of(example.model, example.batch), states),
             weights,
         ).loss
         for example in (ours, theirs)

@@ -27,7 +27,7 @@ from jsa.errors import NumericalError, UsageError
 from jsa.evaluation import annealing
 from jsa.evaluation.annealing import Chains, annealed_weights, inverse_temperatures, moved, with_one_changed
 from jsa.model import LatentVariableModel, Posterior
-from jsa.model_calls import draw, evaluate
+from jsa.model_calls import evaluate, posterior_of
 
 SPACES = [
     LatentSpace.of(Layer("bernoulli", 3)),
@@ -111,7 +111,7 @@ def after_a_move(example: Example, beta: float, kind: str, monkeypatch: pytest.M
     before, _ = in_equilibrium(example, beta, 20_000)
     choose(monkeypatch, kind)
     with torch.no_grad():
-        after = moved(example.model, example.batch, example.model.posterior(example.batch), before, beta)
+        after = moved(example.model, example.batch, posterior_of(example.model, example.batch), before, beta)
     assert 0.02 < float((after.h != before.h).any(-1).double().mean()) < 0.98
     return after
 
@@ -153,8 +153,8 @@ def test_the_mean_weight_is_the_likelihood(example: Example, steps: int) -> None
 
 def weighed_after_the_move(model: LatentVariableModel, batch: Batch, samples: int, betas: list[float]) -> Tensor:
     """The twin: each weight is taken at the state behind the move and not before it."""
-    posterior = model.posterior(batch)
-    first = evaluate(model, batch, posterior, *draw(posterior, samples))
+    posterior = posterior_of(model, batch)
+    first = evaluate(model, batch, posterior, *posterior.sample_with_log_prob((samples,)))
     chains, total = Chains(first.h, first.log_joint, first.log_inference), 0
     for before, beta in pairwise(betas):
         chains = moved(model, batch, posterior, chains, min(beta, 0.999))
@@ -175,8 +175,8 @@ def test_weights_behind_the_moves_would_be_noticed() -> None:
 def test_one_step_is_importance_sampling(example: Example) -> None:
     torch.manual_seed(0)
     with torch.no_grad():
-        posterior = example.model.posterior(example.batch)
-        expected = evaluate(example.model, example.batch, posterior, *draw(posterior, 7)).log_weights
+        posterior = posterior_of(example.model, example.batch)
+        expected = evaluate(example.model, example.batch, posterior, *posterior.sample_with_log_prob((7,))).log_weights
         torch.manual_seed(0)
         found = annealed_weights(example.model, example.batch, 7, inverse_temperatures(1))
     assert torch.equal(found, expected)

@@ -12,6 +12,7 @@ from helpers.significance import assert_mean
 from helpers.small_models import Example, RowsInMemory, one_layer, repeated, torch_posterior, two_layers
 from jsa import Batch, likelihood
 from jsa.evaluation.draws import BLOCK, RowDraws, _mixed, device_uniforms, fast_uniforms
+from jsa.model_calls import posterior_of
 
 EXAMPLES: dict[str, Callable[[], Example]] = {
     "layered": two_layers,
@@ -61,7 +62,7 @@ def test_the_global_generator_is_neither_used_nor_touched(example: Example) -> N
 
 
 def draws(example: Example, batch: Batch, seed: int = 0, first: int = 0, count: int = 2) -> torch.Tensor:
-    posterior = example.model.posterior(batch)
+    posterior = posterior_of(example.model, batch)
     h, log_inference = RowDraws(example.model, batch, posterior, seed).blocks(first, count)
     assert torch.allclose(log_inference, posterior.log_prob(h), atol=1e-6)
     return h

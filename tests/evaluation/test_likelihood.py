@@ -19,7 +19,7 @@ from jsa.evaluation.draws import RowDraws
 from jsa.evaluation.likelihood import Likelihood
 from jsa.evaluation.results import figures_record
 from jsa.evaluation.rows import TensorRows, as_rows
-from jsa.model_calls import evaluate
+from jsa.model_calls import evaluate, posterior_of
 
 
 def with_wide_proposals() -> Example:
@@ -46,7 +46,7 @@ def relative_variance(example: Example) -> torch.Tensor:
 def test_mean_weight_is_the_likelihood(example: Example) -> None:
     batch = repeated(example.batch, 20)
     with torch.no_grad():
-        posterior = example.model.posterior(batch)
+        posterior = posterior_of(example.model, batch)
         h, _ = RowDraws(example.model, batch, posterior, seed=0).blocks(0, 20)
         weights = evaluate(example.model, batch, posterior, h).log_weights.exp()
     by_row = weights.unflatten(1, (20, -1)).flatten(0, 1)

@@ -7,6 +7,7 @@ import torch
 from helpers.significance import assert_frequencies
 from helpers.small_models import Example, enumerated, repeated, state_numbers
 from jsa.kernels import conditional_importance
+from jsa.model_calls import posterior_of
 
 
 def matrix_of(inference: torch.Tensor, log_weights: torch.Tensor, proposals: int) -> torch.Tensor:
@@ -34,7 +35,7 @@ def test_moves_have_the_law_of_the_definition(example: Example) -> None:
         exact = enumerated(example.model, example.batch)
     alike = repeated(example.batch.take(torch.tensor([0])), chains * len(exact.states))
     start = torch.arange(len(exact.states)).repeat_interleave(chains)
-    posterior = example.model.posterior(alike)
+    posterior = posterior_of(example.model, alike)
     moved = conditional_importance(example.model, alike, posterior, exact.states[start], proposals=2)
     expected = matrix_of(exact.inference[:, 0], exact.log_weights[:, 0], proposals=2)
     for state, ends in enumerate(state_numbers(example.model, moved.last).split(chains)):

@@ -13,6 +13,7 @@ from helpers.small_models import Enumerated, Example, enumerated, repeated, stat
 from jsa.experiments.worker import stale_weight_path
 from jsa.importance import independence_path
 from jsa.kernels import metropolis_independence
+from jsa.model_calls import posterior_of
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_sampled_moves_have_the_law_of_the_matrix(example: Example, exact: Enume
         expected = transition_matrix(inference, log_weights).matrix_power(moves)
         alike = repeated(example.batch.take(torch.tensor([row])), chains * len(exact.states))
         start = torch.arange(len(exact.states)).repeat_interleave(chains)
-        posterior = example.model.posterior(alike)
+        posterior = posterior_of(example.model, alike)
         moved = metropolis_independence(example.model, alike, posterior, exact.states[start], moves)
         last = state_numbers(example.model, moved.last)
         for state, ends in enumerate(last.split(chains)):
@@ -77,7 +78,7 @@ def test_sampled_moves_have_the_law_of_the_matrix(example: Example, exact: Enume
 
 
 def test_trajectory_is_consistent(example: Example) -> None:
-    posterior = example.model.posterior(example.batch)
+    posterior = posterior_of(example.model, example.batch)
     initial = posterior.sample((1,))[0]
     moved = metropolis_independence(example.model, example.batch, posterior, initial, moves=4)
     assert torch.equal(moved.candidates[0], initial)
@@ -91,7 +92,7 @@ def test_trajectory_is_consistent(example: Example) -> None:
 
 
 def test_no_graph_is_recorded(example: Example) -> None:
-    posterior = example.model.posterior(example.batch)
+    posterior = posterior_of(example.model, example.batch)
     initial = posterior.sample((1,))[0]
     moved = metropolis_independence(example.model, example.batch, posterior, initial, moves=2)
     assert not moved.log_weights.requires_grad

@@ -156,13 +156,7 @@ class Antithetic(Estimator):
         for layer in model.latent.layers:
             if layer.kind != self.kind:
                 raise UsageError(f"{name} is for {self.kind} latents, not {layer.kind} ones: use {self.alternatives}")
-        posterior = posterior_of(model, batch)
-        if not isinstance(posterior, LayeredPosterior):
-            raise UsageError(
-                f"{name} couples the noise of a jsa.LayeredPosterior, which a {type(posterior).__name__} is not: "
-                "use vimco, rloo or jsa"
-            )
-        return posterior
+        return posterior_of(model, batch).layered(name)
 
 
 class AntitheticBits(Antithetic):

@@ -15,7 +15,7 @@ from jsa.chains import ChainCache
 from jsa.errors import UsageError
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
-from jsa.model_calls import EvaluatedStates, draw, evaluate, posterior_of
+from jsa.model_calls import EvaluatedStates, evaluate, posterior_of
 
 
 class Stage(IntEnum):
@@ -107,4 +107,4 @@ def inputs_of(batch: Batch, width: int, name: str) -> Float[Tensor, "batch input
 def score_samples(model: LatentVariableModel, batch: Batch, particles: int) -> EvaluatedStates:
     """Draws so many states a row, with one differentiable pass over them."""
     posterior = posterior_of(model, batch)
-    return evaluate(model, batch, posterior, *draw(posterior, particles))
+    return evaluate(model, batch, posterior, *posterior.sample_with_log_prob((particles,)))

@@ -11,7 +11,7 @@ from jsa.errors import UsageError
 from jsa.estimators.base import Description, Estimator
 from jsa.latent import ENUMERATION_LIMIT, LatentSpace
 from jsa.model import LatentVariableModel
-from jsa.model_calls import log_joint_of_all, log_prob, posterior_of, state_dtype
+from jsa.model_calls import log_joint_of_all, posterior_of, state_dtype
 
 
 class Enumeration(Estimator):
@@ -35,7 +35,7 @@ class Enumeration(Estimator):
         _refuse_too_many_states(model.latent)
         states = model.latent.enumerate(state_dtype(model, batch), batch.x.device)
         joint = log_joint_of_all(model, batch, states)
-        inference = log_prob(posterior, states.unsqueeze(1).expand(-1, len(batch), -1))
+        inference = posterior.log_prob(states.unsqueeze(1).expand(-1, len(batch), -1))
         log_likelihood = torch.logsumexp(joint, 0)
         exact_posterior = joint.detach().softmax(0)
         # A state that q excludes has log q of minus infinity; where p excludes it too it must not count.

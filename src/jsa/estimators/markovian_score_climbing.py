@@ -11,7 +11,8 @@ from jsa.estimators.base import Description
 from jsa.estimators.persistent import PersistentEstimator
 from jsa.kernels.conditional_importance import conditional_importance
 from jsa.kernels.trajectory import Trajectory
-from jsa.model import LatentVariableModel, Posterior
+from jsa.model import LatentVariableModel
+from jsa.model_calls import BatchPosterior
 
 
 class MarkovianScoreClimbing(PersistentEstimator):
@@ -34,7 +35,7 @@ class MarkovianScoreClimbing(PersistentEstimator):
     )
 
     def move(
-        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
+        self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, initial: Tensor | None
     ) -> Trajectory:
         """Conditional importance sampling."""
         return conditional_importance(model, batch, posterior, initial, self.particles)

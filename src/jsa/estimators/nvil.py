@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from jsa.batch import Batch, Estimate
 from jsa.estimators.base import Description, Estimator, at_least, inputs_of, space_of
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel, Posterior
-from jsa.model_calls import log_joint, log_joint_terms, log_prob, posterior_of, refuse_non_finite
-from jsa.posteriors import LayeredPosterior
+from jsa.model import LatentVariableModel
+from jsa.model_calls import BatchPosterior, log_joint, log_joint_terms, posterior_of, refuse_non_finite
 
 
 class NVIL(Estimator):
@@ -74,7 +73,7 @@ class NVIL(Estimator):
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Draws, and gives each layer the part of the signal that its draw can change."""
         posterior = posterior_of(model, batch)
-        h = posterior.sample((self.particles,)).detach()
+        h = posterior.sample((self.particles,))
         joints, inferences = _terms(model, batch, posterior, h)
         joint, inference = torch.stack(joints).sum(0), torch.stack(inferences).sum(0)
         log_weights = (joint - inference).detach()
@@ -107,13 +106,13 @@ class NVIL(Estimator):
 
 
 def _terms(
-    model: LatentVariableModel, batch: Batch, posterior: Posterior, h: Tensor
+    model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, h: Tensor
 ) -> tuple[list[Tensor], list[Tensor]]:
     """The terms of log p and of log q by layer, or each as one where the layers cannot be told apart."""
-    if isinstance(posterior, LayeredPosterior) and (terms := log_joint_terms(model, batch, h)) is not None:
-        return terms, posterior.layer_log_probs(h)
+    if posterior.layers is not None and (terms := log_joint_terms(model, batch, h)) is not None:
+        return terms, posterior.layers.layer_log_probs(h)
     joint = log_joint(model, batch, h)
-    return [joint, torch.zeros_like(joint)], [log_prob(posterior, h)]
+    return [joint, torch.zeros_like(joint)], [posterior.log_prob(h)]
 
 
 def _signals(joints: list[Tensor], inferences: list[Tensor]) -> list[Tensor]:

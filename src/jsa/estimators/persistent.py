@@ -19,8 +19,8 @@ from jsa.importance import cached_state_win_rate, effective_sample_size, log_mea
 from jsa.kernels.independence import metropolis_independence
 from jsa.kernels.trajectory import Trajectory
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel, Posterior
-from jsa.model_calls import posterior_of
+from jsa.model import LatentVariableModel
+from jsa.model_calls import BatchPosterior, posterior_of
 
 
 class PersistentEstimator(WeightedEstimator, ABC):
@@ -71,7 +71,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
         self.stage_number.fill_(int(self._stage))
 
     def move(
-        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
+        self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, initial: Tensor | None
     ) -> Trajectory:
         """Moves the chains of a batch from their initial states, or draws of q, with ``particles`` proposals each.
 

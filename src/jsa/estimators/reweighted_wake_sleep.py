@@ -14,7 +14,7 @@ from jsa.estimators.base import Description, at_least
 from jsa.estimators.weighted import WeightedEstimator, weighted_loss
 from jsa.importance import effective_sample_size, log_mean_weight
 from jsa.model import Generative, LatentVariableModel
-from jsa.model_calls import draw, evaluate, log_prob, posterior_of
+from jsa.model_calls import evaluate, posterior_of
 
 
 class ReweightedWakeSleep(WeightedEstimator):
@@ -55,7 +55,7 @@ class ReweightedWakeSleep(WeightedEstimator):
         """Draws, weighs, and dreams where asked to."""
         posterior = posterior_of(model, batch)
         with self.evaluating_candidates():
-            evaluated = evaluate(model, batch, posterior, *draw(posterior, self.particles))
+            evaluated = evaluate(model, batch, posterior, *posterior.sample_with_log_prob((self.particles,)))
         weights = evaluated.log_weights
         loss = self.remember(weighted_loss(model, batch, evaluated, weights.softmax(0), 1 - self.sleep))
         if self.sleep:
@@ -77,4 +77,4 @@ def _dream_loss(model: LatentVariableModel, batch: Batch) -> Float[Tensor, ""]:
         if x.shape == batch.x.shape:
             # A dream has gaps where its row has: q is asked about rows with such.
             x = x.masked_fill(batch.x.isnan(), torch.nan)
-    return -log_prob(posterior_of(model, Batch(x, batch.index, batch.context)), h).mean()
+    return -posterior_of(model, Batch(x, batch.index, batch.context)).log_prob(h).mean()

@@ -7,10 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jsa.batch import Batch
-from jsa.errors import UsageError
 from jsa.model import LatentVariableModel
 from jsa.model_calls import posterior_of, refuse_contradictions
-from jsa.posteriors import Supervised
 
 
 def supervised_loss(
@@ -41,12 +39,7 @@ def supervised_loss(
     if batch.known is None:
         return torch.zeros((), dtype=batch.state_dtype, device=batch.x.device)
     posterior = posterior_of(model, batch)
-    if not isinstance(posterior, Supervised):
-        raise UsageError(
-            f"{type(posterior).__name__} does not tell the probability of what is known: return a LayeredPosterior, or "
-            "give it a method known_log_prob(h)"
-        )
     if h is None:
-        h = posterior.sample((1,)).detach()
+        h = posterior.sample((1,))
     refuse_contradictions(model, batch, h)
     return -posterior.known_log_prob(h).mean()

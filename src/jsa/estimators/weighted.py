@@ -14,8 +14,7 @@ from torch import Tensor
 from jsa.batch import Batch
 from jsa.estimators.base import Estimator
 from jsa.model import LatentVariableModel
-from jsa.model_calls import EvaluatedStates, log_joint, log_prob
-from jsa.posteriors import RowsTaken
+from jsa.model_calls import EvaluatedStates, log_joint
 
 
 class WeightedEstimator(Estimator, ABC):
@@ -87,13 +86,13 @@ def weighted_loss(
 
     visited, weight = evaluated.h[candidate, row], weights[candidate, row]
     total = (weight * log_joint(model, batch.take(row), visited)).sum()
-    narrowed = evaluated.posterior.take(row) if isinstance(evaluated.posterior, RowsTaken) else None
+    narrowed = evaluated.posterior.take(row)
     if narrowed is not None:
-        total = total + inference_scale * (weight * log_prob(narrowed, visited)).sum()
+        total = total + inference_scale * (weight * narrowed.log_prob(visited)).sum()
     else:
         # A posterior of the user's own may know its rows only as they are: all states pass, and the
         # dropped ones count for nothing.
-        inference = log_prob(evaluated.posterior, evaluated.h)
+        inference = evaluated.posterior.log_prob(evaluated.h)
         total = total + inference_scale * (weights * inference.where(counting, 0)).sum()
     return WeightedLoss(-total / len(batch), share)
 

@@ -16,8 +16,8 @@ from jsa.evaluation.likelihood import RowLikelihoods, by_row, device_of, evaluat
 from jsa.evaluation.results import Likelihood
 from jsa.evaluation.rows import Progress, Rows, as_rows, in_chunks, states_in_chunk
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel, Posterior
-from jsa.model_calls import draw, evaluate, log_joint, log_prob, posterior_of, refuse_wrong_joint
+from jsa.model import LatentVariableModel
+from jsa.model_calls import BatchPosterior, evaluate, log_joint, posterior_of, refuse_wrong_joint
 from jsa.torch_contexts import seeded
 
 STEEPNESS = 4.0
@@ -105,7 +105,7 @@ def annealed_weights(
 ) -> Float64[Tensor, "samples batch"]:
     """The log-weights of so many annealed chains for each row."""
     posterior = posterior_of(model, batch)
-    first = evaluate(model, batch, posterior, *draw(posterior, samples))
+    first = evaluate(model, batch, posterior, *posterior.sample_with_log_prob((samples,)))
     chains = Chains(first.h, first.log_joint, first.log_inference)
     total = torch.zeros_like(first.log_weights, dtype=torch.float64)
     for before, beta in pairwise(betas):
@@ -139,18 +139,18 @@ class Chains:
         return beta * self.log_joint + (1 - beta) * self.log_inference
 
 
-def moved(model: LatentVariableModel, batch: Batch, posterior: Posterior, chains: Chains, beta: float) -> Chains:
+def moved(model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, chains: Chains, beta: float) -> Chains:
     """The chains after one Metropolis move that leaves q^(1 - beta) p^beta invariant."""
     # Which kind of move it is depends on the temperature and not on the states, so that either may be made.
     if float(torch.rand(())) < 1 - beta:
-        h, log_inference = draw(posterior, len(chains.h))
+        h, log_inference = posterior.sample_with_log_prob((len(chains.h),))
         proposed = Chains(h, log_joint(model, batch, h), log_inference)
         # For an independent proposal the target counts by its ratio to q.
         here, there = beta * chains.log_weights, beta * proposed.log_weights
     else:
         variable = torch.randint(model.latent.variables, chains.log_joint.shape, device=chains.h.device)
         h = batch.completed(with_one_changed(model.latent, chains.h, variable, torch.rand_like(chains.log_joint)))
-        proposed = Chains(h, log_joint(model, batch, h), log_prob(posterior, h))
+        proposed = Chains(h, log_joint(model, batch, h), posterior.log_prob(h))
         here, there = chains.log_target(beta), proposed.log_target(beta)
     refuse_wrong_joint(batch, proposed.log_joint)
     # Written as a sum, two states of probability zero compare as a refusal and not as NaN.

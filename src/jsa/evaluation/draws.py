@@ -13,9 +13,8 @@ from torch import Tensor
 
 from jsa.batch import Batch
 from jsa.latent import LatentSpace
-from jsa.model import LatentVariableModel, Posterior
-from jsa.model_calls import log_prob, posterior_of
-from jsa.posteriors import NoiseDriven
+from jsa.model import LatentVariableModel
+from jsa.model_calls import BatchPosterior, posterior_of
 
 BLOCK = 50
 
@@ -23,13 +22,13 @@ BLOCK = 50
 class RowDraws:
     """The draws from q(h | x) of the rows of a batch, block by block."""
 
-    def __init__(self, model: LatentVariableModel, batch: Batch, posterior: Posterior, seed: int) -> None:
+    def __init__(self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, seed: int) -> None:
         self._latent = model.latent
         self._rows = batch.index.tolist()
         self._device, self._dtype = batch.x.device, batch.state_dtype
         self._seed = seed
         self._posterior = posterior
-        if not isinstance(posterior, NoiseDriven):
+        if not posterior.draws_from_uniforms:
             # A posterior that only samples draws from the global generator, so each row must be drawn on its own.
             positions = torch.arange(len(batch), device=batch.index.device).split(1)
             self._row_posteriors = [posterior_of(model, batch.take(position)) for position in positions]
@@ -38,10 +37,10 @@ class RowDraws:
         self, first: int, count: int
     ) -> tuple[Float[Tensor, "samples batch width"], Float[Tensor, "samples batch"]]:
         """The samples of ``count`` blocks from the block number ``first`` on, and their log q."""
-        if isinstance(self._posterior, NoiseDriven):
+        if self._posterior.draws_from_uniforms:
             return self._posterior.from_uniforms(self._uniforms(self._latent, first, count))
         h = torch.cat([self._sampled(block) for block in range(first, first + count)])
-        return h, log_prob(self._posterior, h)
+        return h, self._posterior.log_prob(h)
 
     def _uniforms(self, latent: LatentSpace, first: int, count: int) -> Tensor:
         device, variables = self._device, latent.variables

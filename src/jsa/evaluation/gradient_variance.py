@@ -74,7 +74,7 @@ def gradient_report(
         raise UsageError(f"chains are redrawn by 1 move or more, not {moves}")
     groups = parameter_groups(model, batch)
     # In evaluation mode no running mean moves and no chain is written by a draw.
-    with in_evaluation_mode(estimator), _held_chains(estimator, batch), counting(model) as counter:
+    with in_evaluation_mode(estimator), _held_chains(estimator, batch), counting() as counter:
         if estimator.chains is not None:
             estimator.stage = Stage.PERSISTENT
             # Rows without a chain get one; the others stay where training left them.

@@ -15,8 +15,7 @@ from jsa.distributions import validating_values
 from jsa.errors import JsaError, UsageError
 from jsa.evaluation.posterior_gradient import can_be_enumerated
 from jsa.model import LatentVariableModel
-from jsa.model_calls import draw, evaluate, log_joint, log_prob, posterior_of, state_dtype
-from jsa.posteriors import LayeredPosterior, RowsTaken
+from jsa.model_calls import evaluate, log_joint, posterior_of, state_dtype
 
 STATES_COMPARED, ROWS_COMPARED = 3, 4
 FEWEST_EXPECTED = 5.0
@@ -89,8 +88,8 @@ def _leaving_no_trace(model: LatentVariableModel, batch: Batch) -> Iterator[None
 
 def _checked_draws(model: LatentVariableModel, batch: Batch) -> Float[Tensor, "samples batch width"]:
     posterior = posterior_of(model, batch)
-    name = type(posterior).__name__
-    h = posterior.sample((STATES_COMPARED,)).detach()
+    name = posterior.name
+    h = posterior.sample((STATES_COMPARED,))
     expected = (STATES_COMPARED, len(batch), model.latent.width)
     if h.shape != expected:
         raise UsageError(
@@ -110,7 +109,7 @@ def _check_gradients(model: LatentVariableModel, batch: Batch, h: Float[Tensor, 
     evaluated = evaluate(model, batch, posterior, h)
     for name, value in (
         (f"{type(model).__name__}.log_joint", evaluated.log_joint),
-        (f"{type(posterior).__name__}.log_prob", evaluated.log_inference),
+        (f"{posterior.name}.log_prob", evaluated.log_inference),
     ):
         if not value.requires_grad:
             raise UsageError(f"{name} has no gradient, so that nothing would be learned from it: do not detach it")
@@ -137,20 +136,20 @@ def _check_gradient_by_states(
 
 def _check_log_prob_of_draws(model: LatentVariableModel, batch: Batch) -> None:
     posterior = posterior_of(model, batch)
-    h, as_drawn = draw(posterior, STATES_COMPARED)
-    name = type(posterior).__name__
-    _compare(as_drawn, log_prob(posterior, h), batch, f"{name}.log_prob", f"{name}.sample_with_log_prob differs")
+    h, as_drawn = posterior.sample_with_log_prob((STATES_COMPARED,))
+    name = posterior.name
+    _compare(as_drawn, posterior.log_prob(h), batch, f"{name}.log_prob", f"{name}.sample_with_log_prob differs")
 
 
 def _check_each_by_itself(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]) -> None:
     """Chains and weights belong to one row, and batches are cut up to be evaluated."""
     posterior = posterior_of(model, batch)
-    joint, inference = log_joint(model, batch, h), log_prob(posterior, h)
-    name = f"{type(posterior).__name__}.log_prob"
+    joint, inference = log_joint(model, batch, h), posterior.log_prob(h)
+    name = f"{posterior.name}.log_prob"
     for sample in range(STATES_COMPARED):
         states = h[[sample]]
         _compare_joint(model, batch, states, joint[[sample]], MIXED)
-        _compare(log_prob(posterior_of(model, batch), states), inference[[sample]], batch, name, MIXED)
+        _compare(posterior_of(model, batch).log_prob(states), inference[[sample]], batch, name, MIXED)
     backwards = torch.arange(len(batch), device=h.device).flip(0)
     _compare_joint(model, batch.take(backwards), h.flip(1), joint.flip(1), ALONE)
     for row in range(min(ROWS_COMPARED, len(batch))):
@@ -158,7 +157,7 @@ def _check_each_by_itself(model: LatentVariableModel, batch: Batch, h: Float[Ten
         where = [row, row]
         alone, states = _rows(batch, where), h[:, where]
         _compare_joint(model, alone, states, joint[:, where], MIXED)
-        _compare(log_prob(posterior_of(model, alone), states), inference[:, where], alone, name, MIXED)
+        _compare(posterior_of(model, alone).log_prob(states), inference[:, where], alone, name, MIXED)
 
 
 def _compare_joint(
@@ -188,20 +187,20 @@ def _explaining(name: str, why: str) -> Iterator[None]:
 def _check_deeper_layers(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]) -> None:
     """Methods that relax or couple layers ask for the deeper ones at states of more dimensions."""
     posterior = posterior_of(model, batch)
-    if isinstance(posterior, LayeredPosterior):
+    if posterior.layers is not None:
         for states in (h[0], h.unsqueeze(0)):
             with _explaining(f"{type(model).__name__}.posterior", DIMENSIONS):
-                posterior.log_prob(states)
+                posterior.layers.log_prob(states)
 
 
 def _check_narrowed(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "samples batch width"]) -> None:
     """Chain methods differentiate q at some rows only."""
     posterior = posterior_of(model, batch)
     backwards = torch.arange(len(batch), device=h.device).flip(0)
-    narrowed = posterior.take(backwards) if isinstance(posterior, RowsTaken) else None
+    narrowed = posterior.take(backwards)
     if narrowed is not None:
-        found, expected = log_prob(narrowed, h.flip(1)), log_prob(posterior, h).flip(1)
-        _compare(found, expected, batch.take(backwards), f"{type(posterior).__name__}.take(...).log_prob", NARROWED)
+        found, expected = narrowed.log_prob(h.flip(1)), posterior.log_prob(h).flip(1)
+        _compare(found, expected, batch.take(backwards), f"{posterior.name}.take(...).log_prob", NARROWED)
 
 
 def _compare(found: Tensor, expected: Tensor, batch: Batch, name: str, why: str) -> None:
@@ -217,11 +216,11 @@ def _compare(found: Tensor, expected: Tensor, batch: Batch, name: str, why: str)
 
 def _check_frequencies(model: LatentVariableModel, batch: Batch, draws: int) -> None:
     posterior = posterior_of(model, batch)
-    name = type(posterior).__name__
+    name = posterior.name
     states = model.latent.enumerate(state_dtype(model, batch), batch.x.device)
     everywhere = states.unsqueeze(1).expand(-1, len(batch), -1)
     # What contradicts the known is not asked for: its log q may be anything.
-    probabilities = log_prob(posterior, everywhere).double().exp().where(batch.agrees(everywhere), 0)
+    probabilities = posterior.log_prob(everywhere).double().exp().where(batch.agrees(everywhere), 0)
     h = posterior.sample((draws,)).to(states.dtype)
     for row, number in enumerate(batch.index.tolist()):
         total = float(probabilities[:, row].sum())

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from jsa.batch import Batch
 from jsa.errors import UsageError
 from jsa.model import LatentVariableModel
-from jsa.model_calls import draw, posterior_of
+from jsa.model_calls import posterior_of
 
 GROUPS = 10
 """What is drawn is divided into so many groups, whose spread gives an interval."""
@@ -59,7 +59,7 @@ def parameter_groups(model: LatentVariableModel, batch: Batch) -> dict[str, list
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if not parameters:
         raise UsageError("no parameter of the model has a gradient: unfreeze some with requires_grad_()")
-    _, log_inference = draw(posterior_of(model, batch), 1)
+    _, log_inference = posterior_of(model, batch).sample_with_log_prob((1,))
     reached: Sequence[Tensor | None] = [None] * len(parameters)
     if log_inference.requires_grad:
         reached = torch.autograd.grad(log_inference.sum(), parameters, allow_unused=True)

@@ -14,8 +14,8 @@ from jsa.estimators import Enumeration
 from jsa.estimators.weighted import weighted_loss
 from jsa.evaluation.moments import GROUPS, Moments, gradient_vectors, group_sizes, parameter_groups
 from jsa.kernels import metropolis_independence
-from jsa.model import LatentVariableModel, Posterior
-from jsa.model_calls import posterior_of
+from jsa.model import LatentVariableModel
+from jsa.model_calls import BatchPosterior, posterior_of
 
 MOVES_AT_ONCE = 20
 
@@ -90,7 +90,7 @@ def check_reference_moves(moves: int, burn_in: int = 0) -> None:
         raise UsageError(f"{moves} moves leave room for a burn-in of 0 to {moves - GROUPS}, not {burn_in}")
 
 
-def moved(model: LatentVariableModel, batch: Batch, posterior: Posterior, state: Tensor, moves: int) -> Tensor:
+def moved(model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, state: Tensor, moves: int) -> Tensor:
     """Where chains stand after so many moves."""
     for count in _rounds(moves):
         state = metropolis_independence(model, batch, posterior, state, count).last

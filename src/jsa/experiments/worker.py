@@ -34,7 +34,8 @@ from jsa.io.json_records import from_record, to_record
 from jsa.io.lock import InUseError
 from jsa.kernels.trajectory import Trajectory, evaluate_candidates
 from jsa.learner import Learner
-from jsa.model import LatentVariableModel, Posterior
+from jsa.model import LatentVariableModel
+from jsa.model_calls import BatchPosterior
 from jsa.runs.build import load_splits, make_estimator, make_model, open_run
 from jsa.runs.folder import RunFolder
 from jsa.runs.plots import save_grid
@@ -63,7 +64,7 @@ class StaleWeightJSA(JSA):
     )
 
     def move(
-        self, model: LatentVariableModel, batch: Batch, posterior: Posterior, initial: Tensor | None
+        self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, initial: Tensor | None
     ) -> Trajectory:
         """Move the chains of a batch without ever updating the weight that proposals are compared with."""
         evaluated = evaluate_candidates(model, batch, posterior, initial, self.particles)

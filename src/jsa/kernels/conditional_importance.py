@@ -8,13 +8,14 @@ from torch import Tensor
 
 from jsa.batch import Batch
 from jsa.kernels.trajectory import Trajectory, evaluate_candidates
-from jsa.model import LatentVariableModel, Posterior
+from jsa.model import LatentVariableModel
+from jsa.model_calls import BatchPosterior
 
 
 def conditional_importance(
     model: LatentVariableModel,
     batch: Batch,
-    posterior: Posterior,
+    posterior: BatchPosterior,
     initial: Float[Tensor, "batch width"] | None,
     proposals: int,
 ) -> Trajectory:

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from jsa import importance
 from jsa.batch import Batch
-from jsa.model import LatentVariableModel, Posterior
-from jsa.model_calls import EvaluatedStates, draw, evaluate, log_prob
+from jsa.model import LatentVariableModel
+from jsa.model_calls import BatchPosterior, EvaluatedStates, evaluate
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,19 @@ class Trajectory:
 def evaluate_candidates(
     model: LatentVariableModel,
     batch: Batch,
-    posterior: Posterior,
+    posterior: BatchPosterior,
     initial: Float[Tensor, "batch width"] | None,
     proposals: int,
 ) -> EvaluatedStates:
     """Where the chains of a batch stand, or one more draw, and so many draws from q(h | x) for each."""
     if initial is None:
-        return evaluate(model, batch, posterior, *draw(posterior, proposals + 1))
+        return evaluate(model, batch, posterior, *posterior.sample_with_log_prob((proposals + 1,)))
     first = initial.unsqueeze(0)
-    drawn, log_inference = draw(posterior, proposals)
+    drawn, log_inference = posterior.sample_with_log_prob((proposals,))
     return evaluate(
         model,
         batch,
         posterior,
         torch.cat([first, drawn]),
-        torch.cat([log_prob(posterior, first), log_inference]),
+        torch.cat([posterior.log_prob(first), log_inference]),
     )

@@ -119,7 +119,7 @@ class _Training:
         try:
             while not at.finished:
                 if at.ended is None:
-                    with counting(self.model) as self.counter:
+                    with counting() as self.counter:
                         self._make_steps()
                     self._end_epoch()
                 self._write_epoch()
