@@ -51,12 +51,12 @@ def encode(model: LatentVariableModel, parts: Sequence[Rows], seed: int = 0) -> 
 def layered_posterior(model: LatentVariableModel, batch: Batch) -> LayeredPosterior:
     """Return q(h | x) of a batch in layers, or refuse a model that does not give it so."""
     posterior = posterior_of(model, batch)
-    if not isinstance(posterior, LayeredPosterior):
+    if posterior.layers is None:
         raise UsageError(
-            f"codes are the means of a jsa.LayeredPosterior, which a {type(posterior).__name__} is not: let the "
+            f"codes are the means of a jsa.LayeredPosterior, which a {posterior.name} is not: let the "
             "posterior of the model be one"
         )
-    return posterior
+    return posterior.layers
 
 
 def most_probable(layer: Layer, mean: Tensor) -> Tensor:
