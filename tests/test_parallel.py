@@ -24,7 +24,7 @@ def learned(estimator: Estimator, share: torch.Tensor, process: int | None = Non
     optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
     data = bits(rows=ROWS, width=4)
     for step in range(STEPS):
-        if isinstance(estimator, JSA):
+        if estimator.chains is not None:
             estimator.stage = Stage.FRESH if step < STEPS // 2 else Stage.PERSISTENT
         estimate = parallel(Batch(data.x[share], share))
         optimizer.zero_grad()
@@ -51,7 +51,7 @@ def work(process: int, folder: Path) -> None:
 
 
 def test_processes_that_share_the_rows(tmp_path: Path) -> None:
-    multiprocessing.spawn(work, (tmp_path,), nprocs=PROCESSES)
+    multiprocessing.spawn(work, (tmp_path,), nprocs=PROCESSES)  # type: ignore[attr-defined, no-untyped-call]
     first, second = (torch.load(tmp_path / f"{process}.pt") for process in range(PROCESSES))
     together = learned(Enumeration(), torch.arange(ROWS))
     alone = learned(Enumeration(), torch.arange(0, ROWS, PROCESSES))

@@ -13,7 +13,7 @@ from jsa.model import LatentVariableModel
 
 
 class Learner(nn.Module):
-    """A model with its estimator, so that one forward gives the loss: what a parallel wrapper wraps.
+    """A model with its estimator, so that one forward gives the loss: the module that a parallel wrapper wraps.
 
     The parameters are those of the model and of the estimator's baselines; the chains are not among them.
     """
@@ -33,11 +33,11 @@ class Learner(nn.Module):
         self.estimator.stage = stage
 
     def forward(self, batch: Batch) -> Estimate:
-        """The estimate for the batch: call ``backward`` on its loss."""
+        """Return the estimate for the batch: call ``backward`` on its loss."""
         if torch.is_grad_enabled() and not self.estimator.training:
             warnings.warn(
                 "this learner is in evaluation mode, where chains and baselines stand still: call learner.train() "
-                "before training steps, or wrap what is no training step in torch.no_grad()",
+                "before training steps, or wrap other passes in torch.no_grad()",
                 stacklevel=2,
             )
         estimate: Estimate = self.estimator(self.model, batch)

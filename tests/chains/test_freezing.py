@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,11 +19,6 @@ SPACE = LatentSpace.of(Layer("bernoulli", 3))
 HUGE = 1e3
 
 
-@pytest.fixture(params=["in memory", "memory-mapped"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
-    return None if request.param == "in memory" else tmp_path / "chains"
-
-
 def visit(cache: ChainCache, moved: Tensor, passes: int) -> None:
     for _ in range(passes):
         cache.write(torch.arange(cache.rows), torch.ones(cache.rows, 3), moved)
@@ -32,12 +29,13 @@ def test_a_chain_with_a_huge_weight_is_named_and_freed(folder: Path | None) -> N
     example = one_layer()
     estimator = JSA(example.model.latent, rows=3, stage=Stage.PERSISTENT, cache_folder=folder)
     trap = torch.ones(3, dtype=torch.float64)
-    log_joint, posterior = example.model.log_joint, example.model.posterior
+    log_joint: Callable[[Batch, Tensor], Tensor] = example.model.log_joint
+    posterior: Callable[[Batch], Any] = example.model.posterior
 
     def with_huge_weight(batch: Batch, h: Tensor) -> Tensor:
         return log_joint(batch, h) + HUGE * ((h == trap).all(-1) & (batch.index == 1))
 
-    def never_there(batch: Batch) -> object:
+    def never_there(batch: Batch) -> Any:
         found = posterior(batch)
 
         def draw(shape: tuple[int, ...]) -> Tensor:
@@ -47,7 +45,7 @@ def test_a_chain_with_a_huge_weight_is_named_and_freed(folder: Path | None) -> N
         script(found, draw)
         return found
 
-    example.model.log_joint, example.model.posterior = with_huge_weight, never_there
+    vars(example.model).update(log_joint=with_huge_weight, posterior=never_there)
     estimator.chains.write(torch.tensor([1]), trap.unsqueeze(0), torch.tensor([True]))
     for _ in range(30):
         diagnostics = estimator(example.model, example.batch).diagnostics
@@ -119,7 +117,7 @@ def test_a_new_cache_has_no_frozen_chains(folder: Path | None) -> None:
 def test_a_latent_space_with_one_possible_state() -> None:
     """q gives a single state: its chain accepts itself, so it is never frozen, and the gradient is finite."""
     example = one_layer()
-    *_, weight, bias = example.model.inference[0].parameters()
+    *_, weight, bias = example.model.get_submodule("inference.0").parameters()
     weight.zero_()
     bias.fill_(1e4)
     estimator = JSA(example.model.latent, rows=3, stage=Stage.PERSISTENT)
@@ -130,4 +128,5 @@ def test_a_latent_space_with_one_possible_state() -> None:
     assert estimate.diagnostics["acceptance"] == 1
     assert estimator.chains.read(torch.arange(3))[0].tolist() == [[1.0] * 3] * 3
     assert frozen_chains(estimator.chains).warning is None
-    assert all(parameter.grad.isfinite().all() for parameter in example.model.parameters())
+    gradients = [parameter.grad for parameter in example.model.parameters()]
+    assert all(gradient is not None and bool(gradient.isfinite().all()) for gradient in gradients)

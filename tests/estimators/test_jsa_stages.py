@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -13,6 +16,7 @@ from jsa import JSA, Batch, PersistentEstimator, Stage
 from jsa.errors import UsageError
 from jsa.estimators import ESTIMATORS
 from jsa.importance import effective_sample_size, log_mean_weight
+from jsa.kernels import Trajectory
 from jsa.learner import Learner
 
 
@@ -31,13 +35,14 @@ def initial_states(estimator: PersistentEstimator, example: Example, batch: Batc
 
 def starts_of_a_step(estimator: PersistentEstimator, example: Example, batch: Batch) -> Tensor:
     """The first candidates of a step, whatever the stage."""
-    move, trajectories = estimator.move, []
+    move: Callable[..., Trajectory] = estimator.move
+    trajectories: list[Trajectory] = []
 
-    def recorded(*arguments: object) -> object:
+    def recorded(*arguments: object) -> Trajectory:
         trajectories.append(move(*arguments))
         return trajectories[-1]
 
-    estimator.move = recorded
+    vars(estimator)["move"] = recorded
     estimator(example.model, batch)
     return trajectories[0].candidates[0]
 
@@ -100,7 +105,7 @@ def test_layers_move_together() -> None:
     proposal = torch.ones(1, len(batch), 4, dtype=torch.float64)
     posterior = example.model.posterior(batch)
     script(posterior, lambda shape: proposal)
-    example.model.posterior = lambda batch: posterior
+    vars(example.model)["posterior"] = lambda batch: posterior
     estimator(example.model, batch)
     ends = cached(estimator, batch.index).unique(dim=0)
     assert ends.tolist() == [[0.0] * 4, [1.0] * 4]
@@ -163,7 +168,7 @@ def test_acceptance_is_the_share_of_moves() -> None:
     fill(estimator, heaviest)
     posterior = example.model.posterior(example.batch)
     script(posterior, lambda shape: heaviest.expand(*shape, -1, -1))
-    example.model.posterior = lambda batch: posterior
+    vars(example.model)["posterior"] = lambda batch: posterior
     assert estimator(example.model, example.batch).diagnostics["acceptance"] == 1
     lightest = exact.states[exact.log_weights.argmin(0)]
     script(posterior, lambda shape: lightest.expand(*shape, -1, -1))
@@ -183,11 +188,11 @@ def test_frozen_chains_are_reported() -> None:
         elsewhere = (h != home).any(-1) & (batch.index == 1)
         return torch.where(elsewhere, -torch.inf, log_joint(batch, h))
 
-    example.model.log_joint = only_home_in_row_one
+    vars(example.model)["log_joint"] = only_home_in_row_one
     posterior = example.model.posterior(example.batch)
     away = 1 - home.expand(2, 3, -1)
     script(posterior, lambda shape: away)
-    example.model.posterior = lambda batch: posterior
+    vars(example.model)["posterior"] = lambda batch: posterior
     shares = [float(estimator(example.model, example.batch).diagnostics["frozen_share"]) for _ in range(3)]
     assert shares[0] >= 1 / 3  # a whole pass without a move
     ages = estimator.chains.age(torch.arange(3))
@@ -229,7 +234,7 @@ def test_the_stage_is_part_of_the_state() -> None:
 
 
 @pytest.mark.parametrize("stage", ["fresh", 1.5, 0, None])
-def test_what_is_no_stage_is_refused(stage: object) -> None:
+def test_what_is_not_a_stage_is_refused(stage: Any) -> None:
     estimator = JSA(one_layer().model.latent, rows=3)
     with pytest.raises(UsageError, match=r"the stage is Stage\.FRESH or Stage\.PERSISTENT, not"):
         estimator.stage = stage

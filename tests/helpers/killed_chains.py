@@ -146,14 +146,14 @@ def main(folder: Path) -> None:
     """Kills those that the standard input names."""
     torch.set_num_threads(1)
     # A kill leaves what the system has taken, on the disk or not, so there is nothing to wait for.
-    os.fsync = lambda descriptor: None
+    vars(os)["fsync"] = lambda descriptor: None
     for each in [Kill(**fields) for fields in json.load(sys.stdin)]:
         path = folder / str(each)
         path.mkdir()
         child = os.fork()
         if child == 0:
             try:
-                jsa.chains.cache.MappedStorage = STORAGES[each.storage]
+                vars(jsa.chains.cache)["MappedStorage"] = STORAGES[each.storage]
                 crash_at(f"{each.place}:{each.count}")
                 go_on(path, each.with_state_file)
             except BaseException:

@@ -6,15 +6,14 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from jsa import LayeredPosterior
+from jsa.model import Posterior
 
 
-def script(posterior: LayeredPosterior, draws: Callable[[tuple[int, ...]], Tensor]) -> None:
-    """Makes the posterior draw what the function of the shape gives; probabilities stay as they are."""
+def script(posterior: Posterior, draws: Callable[[tuple[int, ...]], Tensor]) -> None:
+    """Make the posterior draw what the function of the shape returns; probabilities stay as they are."""
 
     def with_log_prob(shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         h = draws(shape)
         return h, posterior.log_prob(h)
 
-    posterior.sample = draws  # type: ignore[method-assign, assignment]
-    posterior.sample_with_log_prob = with_log_prob  # type: ignore[method-assign, assignment]
+    vars(posterior).update(sample=draws, sample_with_log_prob=with_log_prob)

@@ -25,7 +25,7 @@ LARGEST_SAVE = 1 << 31
 
 
 class _Standing(NamedTuple):
-    """The visits at some moment, and where the chains of some rows stood then."""
+    """The number of visits at some moment, and where the chains of some rows stood then."""
 
     visits: int
     rows: Tensor
@@ -34,10 +34,10 @@ class _Standing(NamedTuple):
 
 
 class ChainCache:
-    """The persistent state of one chain a row, keyed by the row's global number.
+    """One persistent state for each row, keyed by the row's global number.
 
-    A state takes a bit for a Bernoulli variable, a byte for a categorical one and a float32 for a continuous one.
-    Beside it stands when the chain last moved, counted in visits of any row; zero says that it was never visited.
+    A state takes a bit for a Bernoulli variable, a byte for a categorical one and a float32 for a continuous one. With
+    it goes the time of the chain's last move, counted in visits of any row; zero means that it was never visited.
     The cache is not part of any module's ``state_dict``. A checkpoint is: put what its own ``state_dict`` returns into
     a state file, write that file, then ``commit`` the same tensors; ``load_state_dict`` takes them when a run resumes.
 
@@ -47,8 +47,8 @@ class ChainCache:
     Args:
         latent: What a state is made of.
         rows: The number of rows of the training data.
-        folder: Where to keep the chains memory-mapped; they are held in memory where this is not given.
-        device: Where to hold chains that are in memory.
+        folder: Where to keep the chains memory-mapped; without it they are kept in memory.
+        device: Where to keep chains that are in memory.
 
     Example:
         >>> from jsa import Layer
@@ -81,7 +81,7 @@ class ChainCache:
 
     @property
     def visits(self) -> int:
-        """How many visits of rows were written, repeated ones included."""
+        """The number of visits written so far, repeated rows included."""
         return self._storage.visits
 
     @property
@@ -91,13 +91,13 @@ class ChainCache:
 
     @property
     def visited_rows(self) -> int:
-        """How many rows have a chain; this reads the whole cache."""
+        """The number of rows that have a chain; this reads the whole cache."""
         return sum(len(rows) for rows, _ in self._storage.visited())
 
     def read(
         self, index: Int64[Tensor, " batch"], dtype: torch.dtype = torch.float32
     ) -> tuple[Float[Tensor, "batch width"], Bool[Tensor, " batch"]]:
-        """The states of these rows, and which of the rows have ever been visited."""
+        """Return the states of these rows, and which of the rows were ever visited."""
         states, times = self._storage.read(index)
         return self.latent.unpack(states.to(index.device), dtype), (times > 0).to(index.device)
 
@@ -114,9 +114,9 @@ class ChainCache:
     def write(
         self, index: Int64[Tensor, " batch"], h: Float[Tensor, "batch width"], moved: Bool[Tensor, " batch"]
     ) -> None:
-        """Stores where the chains of these rows stand after a step, and which of them moved in it.
+        """Store where the chains of these rows stand after a step, and which of them moved in it.
 
-        A row that stands twice in the batch (random scan) keeps the state of its last place.
+        A row that occurs twice in the batch (random scan) keeps the last of its states.
         """
         self._check(h)
         visits = self.visits + index.shape[0]
@@ -132,7 +132,7 @@ class ChainCache:
         self._before = before
 
     def undo(self, visits: int) -> None:
-        """Takes the last write back, for a step that is refused after its chains were stored.
+        """Take back the last write, for a step that is refused after its chains were stored.
 
         Args:
             visits: What ``visits`` was before the step. Nothing happens where nothing was written since.
@@ -145,7 +145,7 @@ class ChainCache:
 
     @contextmanager
     def held(self, index: Int64[Tensor, " batch"]) -> Iterator[None]:
-        """Within it the chains of these rows may be moved, to measure something; then they stand where they stood."""
+        """Restore the chains of these rows when the block ends: inside it they may move, to measure something."""
         before = self._standing(index.unique())
         try:
             yield
@@ -153,16 +153,16 @@ class ChainCache:
             self._put_back(before)
 
     def forget(self, index: Int64[Tensor, " batch"]) -> None:
-        """Ends the chains of these rows: at their next visit they start anew from q."""
+        """Drop the chains of these rows: at their next visit they start anew from q."""
         index = index.unique()
         states, times = self._storage.read(index)
         self._storage.write(index, torch.zeros_like(states), torch.zeros_like(times))
         self._before = None
 
     def adopt(self, other: ChainCache) -> None:
-        """Takes the chains of another cache over into this new one: when the data has grown, or chains move house.
+        """Take over the chains of another cache into this new one, for data that has grown or chains that move.
 
-        Rows keep their numbers; those that came behind the old ones have no chain yet.
+        Rows keep their numbers; those appended after the old ones have no chain yet.
 
         Example:
             >>> from jsa import Layer
@@ -184,20 +184,20 @@ class ChainCache:
         self._storage.visits = other.visits
 
     def __reduce__(self) -> str | tuple[object, ...]:
-        """Chains in files cannot be copied with an object, for two that write to the same files would mix them up."""
+        """Refuse to copy chains in files: two copies would write to the same files and mix up their chains."""
         if isinstance(self._storage, MappedStorage):
             raise UsageError("memory-mapped chains cannot be copied or pickled: copy the model alone, or adopt them")
         return super().__reduce__()
 
     def age(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, " batch"]:
-        """For how many passes through the data these chains have stood still.
+        """Return for how many passes through the data these chains have stood still.
 
         A pass is as many visits as there are rows, so that the age means the same under epochs and random scan.
         """
         return self._passes(self._storage.read(index)[1].to(index.device))
 
     def ages(self) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, " some"]]]:
-        """The rows that have a chain and their ages, some at a time; this reads the whole cache."""
+        """Yield the rows that have a chain and their ages, some at a time; this reads the whole cache."""
         for rows, times in self._storage.visited():
             yield rows, self._passes(times)
 
@@ -257,7 +257,7 @@ class ChainCache:
         self._put_back(_Standing(whole.visits, everything, *whole._storage.read(everything)))
 
     def _check(self, h: Tensor) -> None:
-        """Refuses what is no state, which would be packed to some other one: by its width, and once by its values."""
+        """Refuse what is not a state and would be packed into another: by its width always, by its values once."""
         if h.shape[-1] != self.latent.width or not (self._checked or self.latent.contains(h)):
             raise UsageError(
                 f"chains of {', '.join(map(str, self.latent.layers))} cannot hold these states of width {h.shape[-1]}: "
@@ -282,7 +282,7 @@ class ChainCache:
 
 
 def _last_places(index: Tensor) -> Tensor:
-    """The positions of the batch to store: for a row that occurs twice, the last one."""
+    """Return the positions of the batch to store: for a row that occurs twice, the last one."""
     ordered, position = index.sort(stable=True)
     last = torch.ones_like(ordered, dtype=torch.bool)
     last[:-1] = ordered[1:] != ordered[:-1]

@@ -1,4 +1,4 @@
-"""Chains that stand still: how many, for how long, and which."""
+"""Chains that stand still: how many, for how long and which."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class FrozenChains:
     """How long the chains of a cache have stood still.
 
     Attributes:
-        rows: The rows of the training data.
+        rows: The number of rows of the training data.
         visited: How many of them have a chain.
-        visits: How many visits there were, repeated ones included.
-        shares: For 1, 5 and 20 passes through the data, the share of the chains that stood still for more than that.
+        visits: The number of visits, repeated rows included.
+        shares: The share of the chains that stood still for more than 1, 5 and 20 passes through the data.
         oldest: The row numbers of the chains that stood still longest, with their ages in passes, oldest first.
     """
 
@@ -32,10 +32,10 @@ class FrozenChains:
 
     @property
     def warning(self) -> str | None:
-        """A sentence for whoever trains, where something is wrong with the chains.
+        """A warning sentence if something is wrong with the chains, otherwise None.
 
-        That is where most rows have none, though there were visits for all, and where so many stand still that the
-        cache is a fixed set of states.
+        Something is wrong if most rows have no chain although there were visits enough for all, or if so many chains
+        stand still that the cache is a fixed set of states.
         """
         if self.visits > 2 * self.rows > 4 * self.visited:
             return (
@@ -54,7 +54,7 @@ class FrozenChains:
 
 
 def frozen_chains(cache: ChainCache, oldest: int = 10) -> FrozenChains:
-    """Counts the chains that stand still; this reads the whole cache, some rows at a time.
+    """Count the chains that stand still; this reads the whole cache, some rows at a time.
 
     Args:
         cache: The chains.

@@ -32,11 +32,11 @@ from jsa.latent import LatentSpace
 
 @dataclass(frozen=True)
 class Manifest:
-    """How far the file of the chains is.
+    """How far the file of the chains has come.
 
     Attributes:
         generation: The checkpoint whose rows are all in the file.
-        committed: The checkpoint whose rows belong there; where it is a later one, its journal has them.
+        committed: The checkpoint whose rows belong there; if it is a later one, its journal has them.
         visits: The clock of the generation.
     """
 
@@ -80,7 +80,7 @@ FORMAT = 3
 
 
 class MappedStorage(Storage):
-    """Chains in a folder: ``chains.bin`` has the rows, ``chains.json`` what they are for and how far they are."""
+    """Chains in a folder: ``chains.bin`` has the rows, ``chains.json`` what they belong to and how far they are."""
 
     def __init__(self, folder: Path, latent: LatentSpace, rows: int) -> None:
         self._folder = folder
@@ -124,14 +124,14 @@ class MappedStorage(Storage):
         earlier = self._journal.generations()
         generation = 1 + max(self._manifest.generation, *earlier, 0)
         with self._explaining_failed_writes():
-            # The last one stays: a state file may be in place that was made with it.
+            # The last one stays: a state file in place may still need it.
             self._journal.remove(*earlier[:-1])
             self._journal.write(generation, self.visits, *self._overlaid())
         self._staged = generation
         return {"clock": torch.tensor([self.visits]), "generation": torch.tensor([generation])}
 
     def commit(self, saved: Mapping[str, Tensor]) -> None:
-        """Write the rows of a staged generation to the file, or nothing where it is there already."""
+        """Write the rows of a staged generation to the file, unless they are there already."""
         number = torch.empty(1, dtype=torch.int64, device="meta")
         check_shapes(saved, {"clock": number, "generation": number})
         generation, visits = int(saved["generation"]), int(saved["clock"])
@@ -145,7 +145,7 @@ class MappedStorage(Storage):
             self._apply(generation, visits, rows, records)
         elif (generation, visits) != (self._manifest.generation, self._manifest.visits):
             raise self._another_checkpoint(generation)
-        # Where rows were written since, all stay: they hold what is staged or something later.
+        # If rows were written since then, all stay: they hold what was staged or something later.
         if self._staged == generation:
             self._overlay.clear()
 
@@ -158,7 +158,7 @@ class MappedStorage(Storage):
         self.visits = self._manifest.visits
 
     def _open_folder(self) -> Manifest:
-        """Return the manifest of the folder, which is made if it does not exist."""
+        """Return the manifest of the folder, which is created if it does not exist."""
         self._folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(self._folder)
         if self._manifest_path.exists():
@@ -175,7 +175,7 @@ class MappedStorage(Storage):
         return Manifest()
 
     def _refuse_chains_that_others_moved(self) -> None:
-        """Two that work in one folder would mix their chains: refuse the one that comes late."""
+        """Two caches in one folder would mix their chains: refuse the one that comes second."""
         if not self._manifest_path.exists():
             raise CheckpointError(f"{self._manifest_path} is gone: put back the folder and resume")
         found = Manifest.read(self._manifest_path, self._belongs_to)
@@ -186,13 +186,13 @@ class MappedStorage(Storage):
             )
 
     def _finish_commit(self) -> None:
-        """Write the rest of a commit that was begun and did not come to its end (a kill, a full disk)."""
+        """Finish a commit that was interrupted by a kill or a full disk."""
         generation = self._manifest.committed
         if generation > self._manifest.generation:
             self._apply(generation, *self._journal.read(generation))
 
     def _apply(self, generation: int, visits: int, rows: RowNumbers, records: Records) -> None:
-        """Write the rows of a generation to the file: once it is marked there is no way back to the one before."""
+        """Write the rows of a generation to the file; once it is marked there is no way back to the one before."""
         with self._explaining_failed_writes():
             self._record(Manifest(self._manifest.generation, generation, self._manifest.visits))
             crash_point("journal-marked")

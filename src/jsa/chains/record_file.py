@@ -22,12 +22,12 @@ _ROWS_SUMMED_AT_ONCE = 1 << 16
 
 
 def record_type(state_bytes: int) -> np.dtype[np.void]:
-    """The type of a row, without gaps, and the same on every machine."""
+    """Return the type of a row, without padding and the same on every machine."""
     return np.dtype([("state", np.uint8, (state_bytes,)), ("moved_at", "<i8"), ("checksum", "<u4")])
 
 
 def make_records(states: npt.NDArray[np.uint8], times: npt.NDArray[np.int64]) -> Records:
-    """The rows of these states and times."""
+    """Return the rows of these states and times."""
     records = np.zeros(len(states), record_type(states.shape[1]))
     records["state"] = states
     records["moved_at"] = times
@@ -36,10 +36,10 @@ def make_records(states: npt.NDArray[np.uint8], times: npt.NDArray[np.int64]) ->
 
 
 def checksums(records: Records) -> npt.NDArray[np.uint32]:
-    """The checksum that each row ought to have.
+    """Return the checksum that each row should have.
 
-    It is a sum of the bytes with odd weights modulo 2**32. So a single flipped bit always changes it, and a row of
-    zeros has checksum zero: the holes of a sparse file are whole rows.
+    It is the sum of the bytes with odd weights modulo 2**32. So a single flipped bit always changes it, and a row of
+    zeros has checksum zero: the holes of a sparse file are intact rows.
     """
     length = records.dtype.itemsize - np.dtype(np.uint32).itemsize
     weights = _weights(length)
@@ -53,7 +53,7 @@ def checksums(records: Records) -> npt.NDArray[np.uint32]:
 
 @functools.cache
 def _weights(count: int) -> npt.NDArray[np.uint32]:
-    """Fixed odd numbers without a pattern: the mixing steps of MurmurHash3 on 1, 2, 3, ..."""
+    """Return fixed odd numbers without a pattern: the mixing steps of MurmurHash3 on 1, 2, 3, ..."""
     mixed = np.arange(1, count + 1, dtype=np.uint32)
     for factor, shift in ((0x85EBCA6B, 13), (0xC2B2AE35, 16)):
         mixed ^= mixed >> np.uint32(shift)
@@ -70,8 +70,8 @@ _ROWS_READ_AT_ONCE = 1 << 18
 class RecordFile:
     """Rows of a fixed type in one file, each verified by its checksum when it is read.
 
-    Reading goes through a mapping, so that a row costs the same however many there are. Writing does not: a write to a
-    mapped hole on a full disk would end the process, an ordinary write says what is wrong.
+    Reads go through a mapping, so that a row costs the same however many there are. Writes do not: a write to a mapped
+    hole on a full disk would kill the process, an ordinary write raises an error.
     """
 
     def __init__(self, path: Path, kind: np.dtype[np.void], rows: int) -> None:
@@ -88,30 +88,30 @@ class RecordFile:
         self._descriptor = os.open(path, os.O_RDWR)
         weakref.finalize(self, os.close, self._descriptor)
         self._mapping = mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ)
-        # Rows come in any order: reading their neighbors ahead would cost time and memory for nothing.
+        # Rows are read in any order: reading ahead would waste time and memory.
         self._mapping.madvise(mmap.MADV_RANDOM)
         self._records: Records = np.frombuffer(self._mapping, kind)
 
     @classmethod
     def create(cls, path: Path, kind: np.dtype[np.void], rows: int) -> None:
-        """Makes a file of zeros, which takes no room on the disk until rows are written."""
+        """Create a file of zeros, which takes no space on the disk until rows are written."""
         with path.open("wb") as file:
             file.truncate(rows * kind.itemsize)
             os.fsync(file.fileno())
 
     def read(self, rows: RowNumbers) -> Records:
-        """Copies of these rows."""
+        """Return copies of these rows."""
         records = self._records[rows]
         self._verify(rows, records)
         return records
 
     def write(self, rows: RowNumbers, records: Records) -> None:
-        """Writes rows; ``flush`` makes it last."""
+        """Write rows; ``flush`` makes them durable."""
         if not len(rows):
             return
         content = memoryview(records.tobytes())
         size = self._kind.itemsize
-        # Neighbors are written together.
+        # Adjacent rows are written together.
         starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
         for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
             part, place = content[start * size : stop * size], int(rows[start]) * size
@@ -121,12 +121,12 @@ class RecordFile:
             crash_point("journal-applying")
 
     def flush(self) -> None:
-        """Waits until what was written is on the disk, and lets go of the pages that were read."""
+        """Wait until what was written is on the disk, and release the pages that were read."""
         os.fsync(self._descriptor)
         self._mapping.madvise(mmap.MADV_DONTNEED)
 
     def stored(self) -> Iterator[tuple[RowNumbers, Records]]:
-        """The rows that have a time, many at a time; holes of the file are passed over."""
+        """Yield the rows that have a time, many at once; holes of the file are skipped."""
         numbers: list[RowNumbers] = []
         content: list[bytes] = []
         waiting = 0
@@ -144,7 +144,7 @@ class RecordFile:
             yield self._verified(numbers, content)
 
     def _filled(self) -> Iterator[tuple[int, int]]:
-        """The first row of each part that is no hole, and the one behind its last; no part is long."""
+        """Yield the first row of each part that is not a hole and the row after its last; no part is long."""
         size, done = self._kind.itemsize, 0
         for begin, end in _extents(self._descriptor, self._rows * size):
             first, last = max(begin // size, done), min(-(-end // size), self._rows)
@@ -154,7 +154,7 @@ class RecordFile:
 
     def _verified(self, numbers: Sequence[RowNumbers], content: Sequence[bytes]) -> tuple[RowNumbers, Records]:
         rows, records = np.concatenate(numbers), np.frombuffer(b"".join(content), self._kind)
-        # A row that is written fills a page with others that are not.
+        # A page of the file also holds rows that were never written.
         there = records["moved_at"] != 0
         rows, records = rows[there], records[there]
         self._verify(rows, records)
@@ -170,20 +170,20 @@ class RecordFile:
 
 
 def holds_data(path: Path) -> bool:
-    """Whether anything was ever written to a sparse file."""
+    """Return whether anything was ever written to a sparse file."""
     with path.open("rb") as file:
         return any(True for _ in _extents(file.fileno(), path.stat().st_size))
 
 
 def _extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
-    """The parts of a file that are no holes; the whole file where the file system cannot tell."""
+    """Yield the parts of a file that are not holes; the whole file if the file system cannot tell."""
     end = 0
     while end < size:
         try:
             begin = os.lseek(descriptor, end, os.SEEK_DATA)
             end = os.lseek(descriptor, begin, os.SEEK_HOLE)
         except OSError as error:
-            if error.errno != errno.ENXIO:  # which says that there is nothing but a hole
+            if error.errno != errno.ENXIO:  # which means that only a hole is left
                 yield end, size
             return
         yield begin, end

@@ -1,4 +1,4 @@
-"""What the methods with one chain a row have in common: the cache and the two stages."""
+"""The base of the methods with one chain for each row: the chains and the two stages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
 
     Args:
         latent: What a state is made of: ``model.latent``.
-        rows: The number of rows of the training data; a batch carries its rows' numbers.
+        rows: The number of rows of the training data; a batch carries the numbers of its rows.
         particles: The number of proposals a visit.
         stage: Which stage to begin in. Assign ``estimator.stage`` to switch.
         cache_folder: Where to keep the chains memory-mapped, if not in memory.
@@ -51,7 +51,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
     ) -> None:
         super().__init__()
         self.particles = at_least(particles, 1, type(self).__name__)
-        # In the state_dict, for an estimator that forgot it would start all chains anew.
+        # In the state_dict, because an estimator that forgot it would start all chains anew.
         self.register_buffer("stage_number", torch.zeros((), dtype=torch.int64))
         self.register_load_state_dict_post_hook(_take_stage)  # type: ignore[no-untyped-call]
         self.stage = stage
@@ -73,18 +73,18 @@ class PersistentEstimator(WeightedEstimator, ABC):
     def move(
         self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, initial: Tensor | None
     ) -> Trajectory:
-        """Moves the chains of a batch from their initial states, or draws of q, with ``particles`` proposals each.
+        """Move the chains of a batch from their initial states, or draws of q, with ``particles`` proposals each.
 
-        By Metropolis independence sampling, where a method does not say otherwise.
+        The default is Metropolis independence sampling.
         """
         return metropolis_independence(model, batch, posterior, initial, self.particles)
 
     @abstractmethod
     def weigh(self, trajectory: Trajectory) -> Float[Tensor, "candidates batch"]:
-        """How much each candidate counts in the gradient; the weights of a row sum to one."""
+        """Return how much each candidate counts in the gradient; the weights of a row sum to one."""
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Moves the chains of the batch, weighs the candidates, and stores where the chains stand."""
+        """Move the chains of the batch, weigh the candidates, and store where the chains stand."""
         if model.latent != self.chains.latent:
             raise UsageError(
                 f"the chains of this {type(self).__name__} are for another latent space than that of "
@@ -108,7 +108,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
     def store(
         self, batch: Batch, last: Float[Tensor, "batch width"], moved: Bool[Tensor, " batch"]
     ) -> dict[str, Float[Tensor, ""]]:
-        """Writes where the chains stand, in training mode only, and says how old their states are."""
+        """Store where the chains stand, in training mode only, and return how old their states are."""
         if self.training:
             fresh = torch.ones_like(moved) if self.stage == Stage.FRESH else moved
             self.chains.write(batch.index, last, fresh)
@@ -117,5 +117,5 @@ class PersistentEstimator(WeightedEstimator, ABC):
 
 
 def _take_stage(estimator: PersistentEstimator, _: object) -> None:
-    """Follows a stage that was loaded."""
+    """Take over a stage that was loaded."""
     estimator.stage = int(estimator.stage_number)

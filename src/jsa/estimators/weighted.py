@@ -1,4 +1,4 @@
-"""What weighted-sample methods share: the loss, minus a weighted mean of log p(x, h) + log q(h | x), at least cost."""
+"""The loss of weighted-sample methods, minus a weighted mean of log p(x, h) + log q(h | x), at the lowest cost."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from jsa.model_calls import EvaluatedStates, log_joint
 class WeightedEstimator(Estimator, ABC):
     """A method that evaluates candidates, weighs them, and differentiates log p + log q at those that count.
 
-    A backward pass costs two forward passes. So where most candidates count, one pass with a graph is cheapest; where
-    few do, a pass without graph over all and a second one, differentiated, over those few. Which of them count is known
-    only after the first pass, and is much the same from one step to the next: the share of the last step decides.
+    A backward pass costs two forward passes. So if most candidates count, one pass with a graph is cheapest; if few do,
+    it is a pass without a graph over all and a second, differentiated one over those few. Which of them count is known
+    only after the first pass and changes little from one step to the next: the share of the last step decides.
     """
 
     bookkeeping: ClassVar[tuple[str, ...]] = ("counting_share",)
@@ -35,19 +35,19 @@ class WeightedEstimator(Estimator, ABC):
 
     @contextmanager
     def evaluating_candidates(self) -> Iterator[None]:
-        """Within it candidates are evaluated with a graph or without, whichever was cheaper at the last step."""
+        """Evaluate candidates inside this block with or without a graph, whichever was cheaper at the last step."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and _one_pass_is_cheaper(float(self.counting_share))):
             yield
 
     def remember(self, weighted: WeightedLoss) -> Float[Tensor, ""]:
-        """The loss; how many candidates counted is remembered for the next step."""
+        """Return the loss, and remember for the next step how many candidates counted."""
         if self.training:
             self.counting_share.fill_(weighted.counting_share)
         return weighted.loss
 
 
 class WeightedLoss(NamedTuple):
-    """A loss, and which share of the candidates it was made of."""
+    """A loss, and the share of the candidates that counted in it."""
 
     loss: Float[Tensor, ""]
     counting_share: float
@@ -60,15 +60,15 @@ def weighted_loss(
     weights: Float[Tensor, "candidates batch"],
     inference_scale: float = 1.0,
 ) -> WeightedLoss:
-    """Minus the batch mean of sum_k w_k (log p(x, h_k) + log q(h_k | x)), over the states that count only.
+    """Return minus the batch mean of sum_k w_k (log p(x, h_k) + log q(h_k | x)), over the states that count only.
 
     The weights, which sum to one for each row, and the states are constants.
 
     Args:
         model: The model.
         batch: The rows.
-        evaluated: The candidates. Their graph is used where they have one and where that costs less than another pass
-            over those that count.
+        evaluated: The candidates. Their graph is used if they have one and if that costs less than another pass over
+            those that count.
         weights: The weight of each candidate.
         inference_scale: A factor of the second term.
     """
@@ -98,14 +98,14 @@ def weighted_loss(
 
 
 def non_negligible(weights: Float[Tensor, "candidates batch"]) -> Bool[Tensor, "candidates batch"]:
-    """Which candidates count: most of a chain are refused and carry no weight.
+    """Return which candidates count: most proposals to a chain are rejected and carry no weight.
 
-    A weight below the square of the precision is dropped too: no sum can show it, and products with it are denormal
-    numbers, which slow a backward pass severalfold.
+    A weight below the square of the machine precision is dropped too: it is lost in any sum, and products with it are
+    denormal numbers, which slow down a backward pass severalfold.
     """
     return weights > torch.finfo(weights.dtype).eps ** 2
 
 
 def _one_pass_is_cheaper(counting_share: float) -> bool:
-    """Whether differentiating all candidates (1 + 2 passes) costs less than evaluating all and differentiating some."""
+    """Return whether differentiating all candidates (1 + 2 passes) is cheaper than evaluating all and some again."""
     return 1 + 3 * counting_share >= 3

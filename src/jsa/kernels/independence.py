@@ -1,4 +1,4 @@
-"""Metropolis independence sampling: proposals from q(h | x), whatever the present state."""
+"""Metropolis independence sampling: proposals from q(h | x), whatever the current state."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def metropolis_independence(
     initial: Float[Tensor, "batch width"] | None,
     moves: int,
 ) -> Trajectory:
-    """Moves each row's chain from its initial state, or from a draw of q, with the inference model as proposal.
+    """Move each row's chain from its initial state, or from a draw of q, with the inference model as proposal.
 
-    The weight of the initial state is computed here, under the present parameters: a weight from an earlier step
-    belongs to another model and would break the invariance. The candidates are evaluated with a graph where gradients
-    are enabled.
+    The weight of the initial state is computed here, under the current parameters: a weight from an earlier step
+    belongs to another model and would break the invariance. The candidates are evaluated with a graph if gradients are
+    enabled.
 
     References:
         Liu, Monte Carlo Strategies in Scientific Computing (Springer, 2008), section 5.4.2.

@@ -1,4 +1,4 @@
-"""What a kernel did with the chains of a batch."""
+"""The moves that a kernel made with the chains of a batch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from jsa.model_calls import BatchPosterior, EvaluatedStates, evaluate
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Some moves of the chains of a batch.
+    """Moves of the chains of a batch.
 
     Attributes:
-        evaluated: The candidates, evaluated under the present parameters: the initial states, then the proposals.
+        evaluated: The candidates, evaluated under the current parameters: the initial states, then the proposals.
         path: The number of the candidate at which each chain stands after each move.
     """
 
@@ -60,7 +60,7 @@ def evaluate_candidates(
     initial: Float[Tensor, "batch width"] | None,
     proposals: int,
 ) -> EvaluatedStates:
-    """Where the chains of a batch stand, or one more draw, and so many draws from q(h | x) for each."""
+    """Evaluate the initial states, or one more draw, and this many draws from q(h | x) for each row."""
     if initial is None:
         return evaluate(model, batch, posterior, *posterior.sample_with_log_prob((proposals + 1,)))
     first = initial.unsqueeze(0)
