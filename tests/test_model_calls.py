@@ -28,8 +28,8 @@ from jsa import (
     row_likelihoods,
 )
 from jsa.errors import UsageError
-from jsa.estimators import ESTIMATORS, VIMCO, LeaveOneOut
-from jsa.estimators.registry import build_estimator
+from jsa.estimators import VIMCO, LeaveOneOut
+from jsa.estimators.registry import ESTIMATORS, build_estimator
 
 CLASSES = LatentSpace.of(Layer("categorical", 2, classes=3))
 BITS = LatentSpace.of(Layer("bernoulli", 4))

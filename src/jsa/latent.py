@@ -249,8 +249,8 @@ class LatentSpace:
             continuous = any(layer.kind == "gaussian" for layer in self.layers)
             count = "infinitely many" if continuous else f"{self.states:.3g}"
             raise UsageError(
-                f"this latent space has {count} states, too many to enumerate "
-                f"(the limit is {ENUMERATION_LIMIT}): estimate by importance sampling instead"
+                f"this latent space has {count} states, too many to enumerate (the limit is {ENUMERATION_LIMIT}): use "
+                "fewer latents, or estimate likelihoods by importance sampling and gradients by jsa, rloo or vimco"
             )
         rows = itertools.product(*(tuple(layer.enumerate()) for layer in self.layers))
         flat = [tuple(itertools.chain.from_iterable(row)) for row in rows]

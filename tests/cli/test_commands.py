@@ -12,7 +12,7 @@ import torch
 
 from helpers.block_tables import SIZES, blocks, strictly
 from jsa.cli import main
-from jsa.estimators import ESTIMATORS
+from jsa.estimators.registry import ESTIMATORS
 from jsa.runs.build import open_run
 
 

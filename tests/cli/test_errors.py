@@ -77,12 +77,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (
             ["train", "--estimator", "enumeration", "--model", "linear", "--data", "../tables/good.npy"],
             2,
-            "1.61e+60 are too many (the limit is 1048576): ask for fewer latents, or use jsa, rloo or vimco",
+            "has 1.61e+60 states, too many to enumerate (the limit is 1048576): use fewer latents, or",
         ),
         (
             ["train", "--estimator", "enumeration", "--latent-kind", "gaussian", "--data", "../tables/good.npy"],
             2,
-            "for discrete latents, not gaussian ones: use jsa, rloo or vimco",
+            "infinitely many states, too many to enumerate",
         ),
         (["evaluate"], 2, "RUN"),
         (["evaluate", "../tables"], 1, "is not a run folder"),

@@ -6,7 +6,7 @@ import inspect
 import re
 from pathlib import Path
 
-from jsa.estimators import ESTIMATORS
+from jsa.estimators.registry import ESTIMATORS
 
 PAGE = Path(__file__).parents[2] / "docs" / "estimators.md"
 

@@ -14,7 +14,7 @@ from helpers.significance import assert_frequencies
 from helpers.small_models import Example, enumerated, one_layer, repeated, state_numbers, two_layers
 from jsa import JSA, Batch, PersistentEstimator, Stage
 from jsa.errors import UsageError
-from jsa.estimators import ESTIMATORS
+from jsa.estimators.registry import ESTIMATORS
 from jsa.importance import effective_sample_size, log_mean_weight
 from jsa.kernels import Trajectory
 from jsa.learner import Learner

@@ -14,7 +14,7 @@ from helpers.methods import BITS_ONLY, CLASSES_ONLY, NAMES, PAIRS, SMALL_MODELS,
 from helpers.recorded_states import recorded_states
 from helpers.small_models import enumerated, gradients
 from jsa import Batch, Estimator, Factorized, LatentVariableModel, Posterior
-from jsa.estimators import ESTIMATORS
+from jsa.estimators.registry import ESTIMATORS
 from jsa.relaxation import LatentConditionals
 
 LEARNING = {"nvil", "rebar", "relax"}

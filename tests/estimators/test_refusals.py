@@ -90,7 +90,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
         for example, latents in ((one_layer, "bernoulli"), (mixed, "bernoulli"), (gaussian, "gaussian"))
     ),
     *(
-        (step(kind, torch_posterior), f"LayeredPosterior, which a TorchPosterior is not: use {ANOTHER}")
+        (step(kind, torch_posterior), f"LayeredPosterior has and TorchPosterior does not: use {ANOTHER}")
         for kind in (ARM, DisARM, ARMS)
     ),
     *((step(built(name), torch_posterior), f"'relaxable' is False.*use {ANOTHER}") for name in RELAXED),

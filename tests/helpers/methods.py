@@ -6,8 +6,8 @@ import torch
 
 from helpers.small_models import EXAMPLES, STYLE, Example, bits, randomize
 from jsa import Batch, BeliefNetwork, Estimator, LatentSpace, LatentVariableModel, Layer
-from jsa.estimators import ESTIMATORS, Relax
-from jsa.estimators.registry import build_estimator
+from jsa.estimators import Relax
+from jsa.estimators.registry import ESTIMATORS, build_estimator
 
 NAMES = sorted(ESTIMATORS)
 CLASSES_ONLY = ("arsm",)

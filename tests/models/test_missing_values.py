@@ -24,8 +24,8 @@ from jsa import (
     check_model,
 )
 from jsa.errors import NumericalError, UsageError
-from jsa.estimators import ESTIMATORS, ReweightedWakeSleep
-from jsa.estimators.registry import build_estimator
+from jsa.estimators import ReweightedWakeSleep
+from jsa.estimators.registry import ESTIMATORS, build_estimator
 
 
 @pytest.fixture(params=GAPS)

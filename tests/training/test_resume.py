@@ -24,8 +24,7 @@ from jsa import BeliefNetwork, LatentSpace, Layer, Learner
 from jsa.chains import ChainCache
 from jsa.data.binarization import DynamicBinarization
 from jsa.errors import CheckpointError
-from jsa.estimators import ESTIMATORS
-from jsa.estimators.registry import build_estimator
+from jsa.estimators.registry import ESTIMATORS, build_estimator
 from jsa.runs.config import MachineConfig, OptimizerConfig, StageConfig, TrainConfig, ValidationConfig
 from jsa.training import state
 from jsa.training.loop import TrainingRows, train

@@ -1,4 +1,4 @@
-"""The methods, one a file. ``ESTIMATORS`` maps the names of the command line to the classes."""
+"""The methods, one a file; ``registry`` maps the names of the command line to them."""
 
 from jsa.estimators.arm import ARM
 from jsa.estimators.arms import ARMS
@@ -23,34 +23,10 @@ from jsa.estimators.reweighted_wake_sleep import ReweightedWakeSleep
 from jsa.estimators.straight_through import StraightThrough
 from jsa.estimators.vimco import VIMCO
 
-ESTIMATORS: dict[str, type[Estimator]] = {
-    "jsa": JSA,
-    "jsa-rao-blackwell": RaoBlackwellJSA,
-    "hybrid": Hybrid,
-    "msc": MarkovianScoreClimbing,
-    "rws": ReweightedWakeSleep,
-    "reinforce": Reinforce,
-    "rloo": LeaveOneOut,
-    "nvil": NVIL,
-    "vimco": VIMCO,
-    "concrete": Concrete,
-    "gumbel-softmax": GumbelSoftmax,
-    "st-gumbel-softmax": StraightThrough,
-    "rebar": Rebar,
-    "relax": Relax,
-    "muprop": MuProp,
-    "arm": ARM,
-    "disarm": DisARM,
-    "arms": ARMS,
-    "arsm": ARSM,
-    "enumeration": Enumeration,
-}
-
 __all__ = [
     "ARM",
     "ARMS",
     "ARSM",
-    "ESTIMATORS",
     "JSA",
     "NVIL",
     "VIMCO",

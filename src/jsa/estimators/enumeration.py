@@ -7,9 +7,7 @@ from typing import ClassVar
 import torch
 
 from jsa.batch import Batch, Estimate
-from jsa.errors import UsageError
 from jsa.estimators.base import Description, Estimator
-from jsa.latent import ENUMERATION_LIMIT, LatentSpace
 from jsa.model import LatentVariableModel
 from jsa.model_calls import log_joint_of_all, posterior_of, state_dtype
 
@@ -32,7 +30,6 @@ class Enumeration(Estimator):
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """The exact log-likelihood, differentiated, and the exact cross-entropy from the posterior to q."""
         posterior = posterior_of(model, batch)
-        _refuse_too_many_states(model.latent)
         states = model.latent.enumerate(state_dtype(model, batch), batch.x.device)
         joint = log_joint_of_all(model, batch, states)
         inference = posterior.log_prob(states.unsqueeze(1).expand(-1, len(batch), -1))
@@ -43,14 +40,3 @@ class Enumeration(Estimator):
         loss = -(log_likelihood + cross_entropy).mean()
         weights = (joint - inference).detach()
         return Estimate(loss, log_likelihood.detach().mean(), weights, {})
-
-
-def _refuse_too_many_states(latent: LatentSpace) -> None:
-    """Refuses what cannot be summed over with the methods that can be taken instead; the space itself knows of none."""
-    if any(layer.kind == "gaussian" for layer in latent.layers):
-        raise UsageError("enumeration is for discrete latents, not gaussian ones: use jsa, rloo or vimco")
-    if latent.states > ENUMERATION_LIMIT:
-        raise UsageError(
-            f"enumeration sums over all latent states, and {latent.states:.3g} are too many (the limit is "
-            f"{ENUMERATION_LIMIT}): ask for fewer latents, or use jsa, rloo or vimco"
-        )

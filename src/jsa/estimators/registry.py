@@ -9,9 +9,54 @@ from pathlib import Path
 import torch
 
 from jsa.errors import UsageError, unknown_name
-from jsa.estimators import ESTIMATORS
+from jsa.estimators import (
+    ARM,
+    ARMS,
+    ARSM,
+    JSA,
+    NVIL,
+    VIMCO,
+    Concrete,
+    DisARM,
+    Enumeration,
+    GumbelSoftmax,
+    Hybrid,
+    LeaveOneOut,
+    MarkovianScoreClimbing,
+    MuProp,
+    RaoBlackwellJSA,
+    Rebar,
+    Reinforce,
+    Relax,
+    ReweightedWakeSleep,
+    StraightThrough,
+)
 from jsa.estimators.base import Estimator
 from jsa.latent import LatentSpace
+
+ESTIMATORS: dict[str, type[Estimator]] = {
+    "jsa": JSA,
+    "jsa-rao-blackwell": RaoBlackwellJSA,
+    "hybrid": Hybrid,
+    "msc": MarkovianScoreClimbing,
+    "rws": ReweightedWakeSleep,
+    "reinforce": Reinforce,
+    "rloo": LeaveOneOut,
+    "nvil": NVIL,
+    "vimco": VIMCO,
+    "concrete": Concrete,
+    "gumbel-softmax": GumbelSoftmax,
+    "st-gumbel-softmax": StraightThrough,
+    "rebar": Rebar,
+    "relax": Relax,
+    "muprop": MuProp,
+    "arm": ARM,
+    "disarm": DisARM,
+    "arms": ARMS,
+    "arsm": ARSM,
+    "enumeration": Enumeration,
+}
+"""The methods by the names that the command line knows them by."""
 
 
 def estimator_class(name: str) -> type[Estimator]:

@@ -22,8 +22,9 @@ from torch import Tensor
 
 from jsa.batch import Batch
 from jsa.errors import UsageError, guarded
-from jsa.estimators import ESTIMATORS, JSA
+from jsa.estimators import JSA
 from jsa.estimators.base import Description
+from jsa.estimators.registry import ESTIMATORS
 from jsa.evaluation.ancestral_samples import contexts_of, sample_rows
 from jsa.evaluation.gradient_variance import gradient_variance
 from jsa.evaluation.results import LogVariance

@@ -50,8 +50,7 @@ def _models() -> list[tuple[str, str]]:
 
 
 def _print_estimators() -> None:
-    from jsa.estimators import ESTIMATORS
-    from jsa.estimators.registry import option_defaults
+    from jsa.estimators.registry import ESTIMATORS, option_defaults
 
     print("estimators (n is the number of particles):")
     for name, kind in ESTIMATORS.items():
