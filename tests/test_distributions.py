@@ -1,4 +1,4 @@
-"""Factorized distributions: they are normalized, their draws have their law, and torch and scipy agree."""
+"""Factorized distributions: normalized, drawn by their law, as torch and scipy have them; and the summed softplus."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from scipy import stats
 from torch import Tensor
 
 from helpers.significance import assert_frequencies, assert_mean
-from jsa import Bernoulli, Categorical, Factorized, Gaussian, LatentSpace, Layer
-from jsa.distributions import factorized
+from jsa import Bernoulli, Categorical, Factorized, Gaussian, LatentSpace, Layer, distributions
+from jsa.distributions import factorized, softplus_sum, validating_values
+from jsa.errors import UsageError
 
 LOGITS = torch.tensor([[0.3, -1.2, 2.0, 0.0, 0.7, -0.4], [-2.0, 0.1, 0.5, 1.5, -0.6, 0.9]], dtype=torch.float64)
 
@@ -195,3 +197,108 @@ def test_saturated_bits_have_the_same_probabilities_and_slopes() -> None:
         slopes.append(torch.autograd.grad(value.sum(), parameter)[0])
     assert torch.allclose(values[0], values[1], atol=1e-10, rtol=0)
     assert torch.allclose(slopes[0], slopes[1], atol=1e-10, rtol=0)
+
+
+BITS = Bernoulli(torch.zeros(2, 12))
+CLASSES = Categorical(torch.zeros(2, 12), classes=4)
+NUMBERS = Gaussian(torch.zeros(2, 12), torch.zeros(2, 12))
+
+
+@pytest.mark.parametrize("distribution", [BITS, CLASSES, NUMBERS], ids=["bits", "classes", "numbers"])
+@pytest.mark.parametrize("width", [1, 3, 13])
+def test_vectors_of_another_width_are_refused_always(distribution: Factorized, width: int) -> None:
+    with pytest.raises(UsageError, match=f"of width 12,.* not of width {width}"):
+        distribution.log_prob(torch.zeros(2, width))
+
+
+@pytest.mark.parametrize(
+    ("distribution", "h", "sentence"),
+    [
+        (BITS, torch.full((2, 12), 255.0), "12 bernoulli variables cannot have the value 255: a bit is 0 or 1"),
+        (BITS, torch.full((2, 12), -1.0), "cannot have the value -1"),
+        (BITS, torch.full((2, 12), torch.nan), "cannot have the value nan"),
+        (CLASSES, torch.full((2, 12), 3.0), "3 categorical variables of 4 classes cannot have the value 3: a class is"),
+        (CLASSES, torch.ones(2, 12), "cannot have a vector that sums to 4: a class is one-hot"),
+    ],
+)
+def test_wrong_values_are_refused_with_care(distribution: Factorized, h: Tensor, sentence: str) -> None:
+    distribution.log_prob(h)
+    with validating_values(), pytest.raises(UsageError, match=sentence):
+        distribution.log_prob(h)
+    distribution.log_prob(h)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "h"),
+    [
+        (BITS, torch.linspace(0, 1, 24).view(2, 12)),
+        (CLASSES, CLASSES.sample()),
+        (CLASSES, torch.rand(2, 3, 4).softmax(-1).flatten(1)),
+        (CLASSES, torch.zeros(2, 12)),
+        (NUMBERS, torch.full((2, 12), 255.0)),
+    ],
+    ids=["gray", "one-hot", "relaxed", "left-out", "numbers"],
+)
+def test_values_and_what_is_between_them_are_taken(distribution: Factorized, h: Tensor) -> None:
+    with validating_values():
+        distribution.log_prob(h)
+
+
+@pytest.fixture
+def products_at_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributions, "WORTHWHILE", 0)
+
+
+def softplus_reference(logits: Tensor) -> Tensor:
+    return F.softplus(logits.double()).sum(-1)
+
+
+@pytest.mark.usefixtures("products_at_any_size")
+@pytest.mark.parametrize("width", [1, 2, 3, 49, 50, 200, 392, 784])
+def test_the_summed_softplus_is_the_sum(width: int) -> None:
+    torch.manual_seed(width)
+    logits = 4 * torch.randn(3, 5, width)
+    expected = softplus_reference(logits)
+    assert torch.allclose(softplus_sum(logits).double(), expected, rtol=2e-6, atol=2e-6)
+    assert torch.allclose(softplus_sum(logits.double()), expected, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.usefixtures("products_at_any_size")
+def test_both_ways_of_the_summed_softplus_agree_where_one_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits = torch.randn(7, 784)
+    products = softplus_sum(logits)
+    monkeypatch.setattr(distributions, "WORTHWHILE", 10**9)
+    assert torch.allclose(products, softplus_sum(logits), rtol=1e-6)
+
+
+@pytest.mark.usefixtures("products_at_any_size")
+@pytest.mark.parametrize("value", [0.0, 1e-30, -1e-30, 17.0, -17.0, 88.0, -88.0, 1e4, -1e4, 3e38, -3e38])
+def test_extreme_logits_neither_overflow_nor_underflow(value: float) -> None:
+    logits = torch.full((2, 16), value / 16 if abs(value) > 1e37 else value)
+    assert torch.allclose(softplus_sum(logits).double(), softplus_reference(logits), rtol=1e-6, atol=1e-6)
+    logits.requires_grad_()
+    (slope,) = torch.autograd.grad(softplus_sum(logits).sum(), logits)
+    assert torch.allclose(slope, logits.sigmoid())
+
+
+@pytest.mark.usefixtures("products_at_any_size")
+def test_derivatives_of_the_summed_softplus_of_both_orders() -> None:
+    torch.manual_seed(3)
+    logits = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(softplus_sum, (logits,))
+    assert torch.autograd.gradgradcheck(softplus_sum, (logits,))
+
+
+@pytest.mark.usefixtures("products_at_any_size")
+def test_the_summed_softplus_can_be_mapped_over_a_dimension() -> None:
+    logits = torch.randn(4, 3, 8)
+    mapped = torch.func.vmap(torch.func.grad(lambda row: softplus_sum(row).sum()))(logits)
+    assert torch.allclose(mapped, logits.sigmoid())
+
+
+@pytest.mark.usefixtures("products_at_any_size")
+def test_the_logits_stay_as_they_are() -> None:
+    logits = torch.randn(3, 8)
+    before = logits.clone()
+    softplus_sum(logits)
+    assert torch.equal(logits, before)

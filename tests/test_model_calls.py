@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from helpers.small_models import one_layer as small
+from helpers.small_models import torch_posterior, two_layers
 from jsa import (
     JSA,
     Batch,
@@ -30,6 +32,7 @@ from jsa import (
 from jsa.errors import UsageError
 from jsa.estimators import VIMCO, LeaveOneOut
 from jsa.estimators.registry import ESTIMATORS, build_estimator
+from jsa.model_calls import counting, log_joint, log_joint_terms
 
 CLASSES = LatentSpace.of(Layer("categorical", 2, classes=3))
 BITS = LatentSpace.of(Layer("bernoulli", 4))
@@ -92,7 +95,7 @@ def test_every_method_gives_a_model_states_of_three_dimensions(name: str) -> Non
     model = OwnModel(space_for(name))
     estimator = build_estimator(name, model.latent, inputs=5, rows=6, options={})
     for stage in (1, 2):
-        if hasattr(estimator, "stage"):
+        if estimator.chains is not None:
             estimator.stage = stage
         for _ in range(3):
             estimator(model, rows()).loss.backward()
@@ -243,3 +246,15 @@ def test_a_number_a_row_may_be_the_context_of_a_baseline() -> None:
     estimator = build_estimator("nvil", BITS, inputs=6, rows=6, options={})
     estimator(OwnModel(), batch).loss.backward()
     assert torch.equal(batch.inputs[:, -1], torch.arange(6.0))
+
+
+def test_states_that_pass_through_a_joint_density_are_counted_once_by_either_method() -> None:
+    for example, evaluations in ((small(), 2), (two_layers(), 2), (torch_posterior(), 1)):
+        h = example.model.posterior(example.batch).sample((5,))
+        with counting() as counter:
+            log_joint(example.model, example.batch, h)
+            assert counter.states == 15
+            log_joint_terms(example.model, example.batch, h)
+            assert counter.states == 15 * evaluations
+        log_joint(example.model, example.batch, h)
+        assert counter.states == 15 * evaluations

@@ -18,7 +18,7 @@ def told() -> dict[str, str]:
         # A bar that is escaped separates no cells.
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if "name" in cells:
-            column = cells.index("n if not given")
+            column = cells.index("default n")
         elif cells and column is not None and cells[0].startswith("`"):
             found[cells[0].strip("`")] = cells[column]
     return found
