@@ -1,1 +1,1 @@
-"""How far the program is from what its arithmetic alone costs: ratios measured in one run, never absolute times."""
+"""The cost of steps and evaluations relative to their arithmetic: ratios measured in one run, never absolute times."""

@@ -1,7 +1,7 @@
-"""``python -m benchmarks``: measures, prints the table, writes the file; or compares with a file of before.
+"""``python -m benchmarks``: measure, print the table and write the file, or compare with an earlier file.
 
-One thread is used but where two are measured. Other work on the machine makes everything slower, the step more than
-its floor: measure on a quiet one.
+All but the measurements of two threads use one thread. Other load on the machine slows down a step more than its floor:
+measure on a quiet one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PASSES = 3
 
 
 def main() -> None:
-    """Measures as the arguments say."""
+    """Measure as the arguments say."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--settings", nargs="+", choices=[setting.name for setting in SETTINGS])
     parser.add_argument("--out", type=Path, help="write the measurements to this file")
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def measure_all(settings: Sequence[Setting], *, with_compile: bool) -> Iterator[Measurement]:
-    """All measurements, those that are ratios of times in each of some passes."""
+    """Yield all measurements; ratios of times are measured in each of several passes."""
     trained = []
     for setting in settings:
         print(f"training {setting.name}", flush=True)
@@ -68,7 +68,7 @@ def measure_all(settings: Sequence[Setting], *, with_compile: bool) -> Iterator[
 
 
 def ratios(trained: Trained) -> Iterator[Measurement]:
-    """One pass over what is timed of a setting."""
+    """Yield one pass over all timings of a setting."""
     yield from steps(trained)
     yield from nll(trained)
     yield from threads(trained)

@@ -25,40 +25,40 @@ SPACE = LatentSpace.of(Layer("bernoulli", 200))
 
 
 def resident() -> dict[str, float]:
-    """The megabytes that this process has in memory: of its own, and pages of files, which the system takes back."""
+    """Return the resident megabytes of this process: its own, and pages of files, which the system can reclaim."""
     fields = (line.split() for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
     return {field[0]: int(field[1]) / 1024 for field in fields if field[0] in ("RssAnon:", "RssFile:")}
 
 
 def seconds(action: Callable[[], object]) -> float:
-    """How long an action takes."""
+    """Return the duration of an action."""
     started = time.perf_counter()
     action()
     return time.perf_counter() - started
 
 
 def step(cache: ChainCache, rows: torch.Tensor, h: torch.Tensor, moved: torch.Tensor) -> None:
-    """What a training step does with the chains of its batch."""
+    """Access the chains of a batch as a training step does."""
     cache.read(rows)
     cache.write(rows, h, moved)
     cache.age(rows)
 
 
 def random_rows(cache: ChainCache, batch: int) -> torch.Tensor:
-    """Different rows of the whole cache."""
+    """Return distinct random rows of the cache."""
     rows = torch.randint(cache.rows, (2 * batch,)).unique()
     return rows[torch.randperm(len(rows))[:batch]]
 
 
 def timed_steps(cache: ChainCache, batch: int, steps: int) -> list[float]:
-    """How long each of some steps with random rows takes."""
+    """Return the durations of steps with random rows."""
     h, moved = torch.randint(2, (batch, 200)).float(), torch.rand(batch) < 0.5
     visits = [random_rows(cache, batch) for _ in range(steps)]
     return [seconds(functools.partial(step, cache, rows, h, moved)) for rows in visits]
 
 
 def measure(rows: int, folder: Path, batch: int, steps: int, checkpoints: Sequence[int]) -> None:
-    """Prints the figures of a cache of so many rows."""
+    """Print the figures of a cache with this number of rows."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     # The first use of each operation is slow, and takes memory that has nothing to do with the chains.
@@ -105,7 +105,7 @@ def measure(rows: int, folder: Path, batch: int, steps: int, checkpoints: Sequen
 
 
 def main() -> None:
-    """Measures caches of the sizes that the command line names."""
+    """Measure caches of the sizes on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[10**5, 10**7, 10**8])
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))

@@ -1,4 +1,4 @@
-"""Whether torch.compile pays: a step with the joint density compiled against the plain one."""
+"""Whether torch.compile pays: a step with a compiled joint density relative to the plain one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.workload import Trained, Workload
 
 
 def compiled(trained: Trained) -> Iterator[Measurement]:
-    """The ratio, and the seconds of compilation in front of it."""
+    """Yield the ratio, and the seconds of compilation."""
     plain, fused = Workload(trained, STAGE_TWO), Workload(trained, STAGE_TWO)
     fused.model.log_joint = torch.compile(fused.model.log_joint, dynamic=True)  # type: ignore[method-assign]
     started = time.perf_counter()

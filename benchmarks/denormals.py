@@ -1,4 +1,4 @@
-"""What denormal numbers cost: steps whose importance weights are tiny, with and without what the program does."""
+"""The cost of denormal numbers: steps with tiny importance weights, with and without the countermeasures."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from jsa.estimators import weighted
 METHODS = (Method("RWS", "rws"), Method("hybrid", "hybrid", 2))
 
 SPREAD = 6.0
-"""A factor of log p(x, h), as if there were six times as many pixels: weights of a row then differ by a hundred nats,
-and the smaller of them are denormal in single precision, and so are the products with them."""
+"""A factor of log p(x, h), as if there were six times as many pixels. Weights of a row then differ by a hundred nats,
+and the smaller ones and their products are denormal in single precision."""
 
 
 def denormals(trained: Trained) -> Iterator[Measurement]:
-    """Steps that differentiate all weights above zero, with denormals flushed and not, against the step as it is."""
+    """Yield steps that differentiate all positive weights, with and without flushing, relative to the actual step."""
     for method in METHODS:
         as_it_is, with_all = _spread_out(trained, method), _spread_out(trained, method)
         times = Interleaved(
@@ -49,7 +49,7 @@ def _spread_out(trained: Trained, method: Method) -> Workload:
 
 
 def _keeping_all(step: Callable[[], object], *, flush: bool) -> Callable[[], None]:
-    """A step that differentiates every candidate of positive weight."""
+    """Differentiate every candidate with positive weight."""
 
     def run() -> None:
         non_negligible = weighted.non_negligible

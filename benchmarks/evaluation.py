@@ -1,4 +1,4 @@
-"""The evaluation of the NLL against its floor: the products of the generative model and the softplus pass."""
+"""The NLL relative to its floor: the products of the generative model and the softplus pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = 5
 
 
 def nll(trained: Trained) -> Iterator[Measurement]:
-    """(b) The time of an evaluation with 1,000 samples, in multiples of its floor."""
+    """(b) Yield the time of an evaluation with 1,000 samples, as a multiple of its floor."""
     rows = Subset.first(trained.data, ROWS)
     kernels = [kernel for part in _generative(trained) for kernel in evaluation_kernels(part, SAMPLES)]
 
@@ -55,7 +55,7 @@ def nll(trained: Trained) -> Iterator[Measurement]:
 
 @torch.no_grad()
 def gathering(setting: Setting) -> Iterator[Measurement]:
-    """The first product of the categorical model by gathering, as the evaluation does it, against the product."""
+    """Yield the first product of the categorical model by gathering, as in the evaluation, relative to a product."""
     variables, classes, outputs = 20, 10, 256
     h = nn.functional.one_hot(torch.randint(classes, (SAMPLES, variables)), classes).flatten(1).float()
     linear = nn.Linear(variables * classes, outputs)
@@ -69,12 +69,12 @@ def gathering(setting: Setting) -> Iterator[Measurement]:
 
 
 def _generative(trained: Trained) -> list[Pass]:
-    """The products that each sample needs of the generative model alone."""
+    """Run the products of the generative model for each sample."""
     return [part for part in _passes(trained)[_conditionals_of_q(trained) :] if part.evaluated]
 
 
 def _drawing_kernels(trained: Trained) -> Iterator[Kernel]:
-    """What drawing the samples takes: uniforms, and the deeper layers of q, which each sample needs."""
+    """Draw the samples: uniforms, and the deeper layers of q for each sample."""
     uniforms = torch.empty(SAMPLES, trained.model.latent.variables)
     yield lambda: torch.rand(uniforms.shape, out=uniforms)
     for part in _passes(trained)[: _conditionals_of_q(trained)]:

@@ -1,4 +1,4 @@
-"""The floor: what the arithmetic of a step costs when nothing else is done.
+"""The floor: the cost of the arithmetic of a step alone.
 
 It is the matrix products, one softplus and one sigmoid pass over the logits, the uniforms and one fused Adam step, all
 on tensors that are allocated once. Activations, biases' gradients, gathers, Python and the framework's cost per
@@ -23,7 +23,7 @@ Kernel = Callable[[], object]
 
 @dataclass(frozen=True)
 class Work:
-    """How many states a method sends through the generative model in a step.
+    """The number of states that a method passes through the generative model in a step.
 
     Attributes:
         rows: The batch size.
@@ -42,7 +42,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Pass:
-    """The rows that go through a chain of matrix products."""
+    """The rows that pass through a chain of matrix products."""
 
     widths: tuple[int, ...]
     evaluated: int
@@ -52,7 +52,7 @@ class Pass:
 
 
 def passes(model: Model, work: Work) -> list[Pass]:
-    """The products of a step: each row through the encoder once, each state through what depends on it."""
+    """Return the products of a step: each row through the encoder once, each state through what depends on it."""
     states = (work.evaluated, work.differentiated)
     if isinstance(model, StructuredPrediction):
         latent, hidden, *rest = _widths(model.generative)
@@ -74,7 +74,7 @@ def passes(model: Model, work: Work) -> list[Pass]:
 
 
 def flops(passes_of_step: Sequence[Pass]) -> float:
-    """The floating-point operations of the products: two a multiply-add, and a backward is two products."""
+    """Return the floating-point operations: two per multiply-add, and two products per backward pass."""
     total = 0
     for part in passes_of_step:
         for number, (inputs, outputs) in enumerate(pairwise(part.widths)):
@@ -84,7 +84,7 @@ def flops(passes_of_step: Sequence[Pass]) -> float:
 
 
 def evaluation_kernels(part: Pass, rows: int) -> Iterator[Kernel]:
-    """The forward products of so many rows, and the softplus pass over their logits."""
+    """Run the forward products of these rows and the softplus pass over their logits."""
     value = torch.rand(rows, part.widths[0])
     for inputs, outputs in pairwise(part.widths):
         value = yield from _product(value, torch.randn(inputs, outputs) / inputs**0.5)
@@ -93,7 +93,7 @@ def evaluation_kernels(part: Pass, rows: int) -> Iterator[Kernel]:
 
 
 def step_kernels(model: Model, work: Work) -> Iterator[Kernel]:
-    """Everything that a step cannot do without."""
+    """Run everything that a step requires."""
     for part in passes(model, work):
         if part.evaluated:
             yield from evaluation_kernels(part, part.evaluated)

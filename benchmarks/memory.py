@@ -1,4 +1,4 @@
-"""Peak memory above what the data and the model take, measured in processes of their own."""
+"""Peak memory in addition to data and model, measured in separate processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Work = Callable[[Setting, Dataset, Model], object]
 
 
 def peaks(setting: Setting) -> Iterator[Measurement]:
-    """(e) The peak of ten training steps, and of the NLL of two rows with few and many samples."""
+    """(e) Yield the peak of ten training steps, and of the NLL of two rows with few and many samples."""
     if not (PROCESS / "clear_refs").exists():
         return
     for name, work in (

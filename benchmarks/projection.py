@@ -1,4 +1,4 @@
-"""What the measured steps mean for the paper's Table 1: seconds an epoch, and hours for a whole run."""
+"""The measured steps extrapolated to the paper's Table 1: seconds per epoch, and hours per run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EPOCHS, VALIDATIONS, VALIDATION_ROWS = 1_000, 200, 10_000
 
 
 def projections(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """A line for each method and architecture of Table 1 that was measured, on one thread of this machine."""
+    """Yield a line for each measured method and architecture of Table 1, with one thread of this machine."""
     milliseconds_a_row = {
         measurement.setting: measurement.notes["ms a row"] for measurement in measurements if measurement.group == "nll"
     }

@@ -1,4 +1,4 @@
-"""Measurements as a table, as a file, and against those of another time."""
+"""Measurements as a table, as a file, and compared with earlier ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from benchmarks.timing import Spread
 
 SLOWER = 1.1
-"""A ratio that grew by less than this, or within its spread, is noise."""
+"""An increase below this, or within the spread, is noise."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Measurement:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What the same measurement of another time has in common with it."""
+        """The identity of the measurement, for comparison with an earlier one."""
         return self.group, self.setting, self.name
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ HEADER = f"{'kind':11} {'setting':14} {'what':30} {'median':>8} [quartiles    ] 
 
 
 def save(measurements: Sequence[Measurement], path: Path, command: str, commit: str) -> None:
-    """Writes measurements, with what they were made on."""
+    """Write measurements and a description of the machine."""
     record = {
         "command": command,
         "commit": commit,
@@ -64,7 +64,7 @@ def save(measurements: Sequence[Measurement], path: Path, command: str, commit: 
 
 
 def pooled(passes: Iterable[Measurement]) -> list[Measurement]:
-    """One measurement for those of several passes: the spread of all their values, the medians of their notes.
+    """Pool the measurements of several passes: the spread of all values, the medians of the notes.
 
     The speed of a shared machine changes from minute to minute, and a single pass would see one of its moods.
     """
@@ -86,13 +86,13 @@ def _record(measurement: Measurement) -> dict[str, object]:
 
 
 def load(path: Path) -> list[Measurement]:
-    """Reads measurements."""
+    """Read measurements."""
     rows = json.loads(path.read_text(encoding="utf-8"))["measurements"]
     return [Measurement(**{**row, "spread": Spread(**row["spread"])}) for row in rows]
 
 
 def comparison(before: Iterable[Measurement], now: Iterable[Measurement]) -> list[str]:
-    """A line for each measurement that both have, and which of them got worse beyond the spread."""
+    """Return a line for each common measurement, and those that got worse by more than the spread."""
     old = {measurement.key: measurement for measurement in before}
     lines = []
     for measurement in now:

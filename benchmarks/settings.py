@@ -1,4 +1,4 @@
-"""What is measured: the models and batches of the paper's three tables, and the methods."""
+"""The measured models and batches of the paper's three tables, and the methods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jsa.models.structured_prediction import StructuredPrediction
 Model = BeliefNetwork | StructuredPrediction
 
 ROWS = 5_000
-"""Few enough rows that the chains of a short warm-up are visited several times and have the age that slows them."""
+"""So few rows that a short warm-up visits each chain several times and ages it as training does."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Setting:
     batch_size: int
     particles: int
     warm_up_steps: int
-    """Training steps before anything is measured, so that the chains accept as rarely as they do in training."""
+    """Training steps before the measurement, so that the chains accept as rarely as in training."""
 
 
 SETTINGS = (
@@ -45,14 +45,14 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Method:
-    """An estimator, in one of its stages where it has two."""
+    """An estimator, and its stage if it has two."""
 
     name: str
     estimator: str
     stage: int | None = None
 
     def suits(self, setting: Setting) -> bool:
-        """Whether the method is defined for the latents and the number of particles."""
+        """Whether the method supports the latents and the number of particles."""
         return self.estimator != "arm" or (setting.model != "categorical" and setting.particles % 2 == 0)
 
     def build(self, particles: int, model: Model, rows: int) -> Estimator:
@@ -75,7 +75,7 @@ METHODS = (
 
 
 def digits(setting: Setting, rows: int = ROWS) -> Dataset:
-    """The first rows of the embedded MNIST, with their upper half as context where the model is conditional."""
+    """Return the first rows of the embedded MNIST, with the upper half as context for a conditional model."""
     data = load("mnist-static").train
     assert isinstance(data, IndexedDataset)
     first = IndexedDataset(data.rows[:rows].clone())
@@ -83,7 +83,7 @@ def digits(setting: Setting, rows: int = ROWS) -> Dataset:
 
 
 def make_model(setting: Setting, data: Dataset) -> Model:
-    """The model of a setting, freshly initialized."""
+    """Build the model of a setting, freshly initialized."""
     torch.manual_seed(0)
     schema = data.schema
     return build_model(preset(setting.model), Layer("bernoulli", schema.observed_columns), schema.context_width)

@@ -1,4 +1,4 @@
-"""Training steps against their floors, the data path's share of them, and how they scale."""
+"""Training steps relative to their floors, the share of the data path, and scaling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STAGE_TWO = METHODS[1]
 
 
 def steps(trained: Trained) -> Iterator[Measurement]:
-    """(a) Each method's step, in multiples of its floor; (c) the share of the data path in it."""
+    """Yield (a) each method's step as a multiple of its floor, and (c) the share of the data path."""
     cube = torch.randn(1024, 1024)
     out = torch.empty_like(cube)
     for method in METHODS:
@@ -46,7 +46,7 @@ def steps(trained: Trained) -> Iterator[Measurement]:
 
 
 def threads(trained: Trained) -> Iterator[Measurement]:
-    """(d) How much faster a step of JSA is with two threads than with one."""
+    """(d) Yield the time of a JSA step with two threads relative to one."""
     workload = Workload(trained, STAGE_TWO)
 
     def with_two() -> None:
@@ -60,7 +60,7 @@ def threads(trained: Trained) -> Iterator[Measurement]:
 
 
 def scaling(trained: Trained) -> Iterator[Measurement]:
-    """(f) The factor for twice the data, which should be 1, and for twice the particles."""
+    """(f) Yield the factor for twice the data, which should be 1, and for twice the particles."""
     setting = trained.setting
     doubled = digits(setting, 2 * len(trained.data))
     more_rows = Workload(Trained(setting, doubled, trained.model, _fresh_chains(trained, len(doubled))), STAGE_TWO)
@@ -77,7 +77,7 @@ def scaling(trained: Trained) -> Iterator[Measurement]:
 
 
 def differentiating_all(trained: Trained) -> Iterator[Measurement]:
-    """A stage-II step against one that differentiates every candidate, visited or not."""
+    """Yield a stage-II step relative to one that differentiates every candidate, visited or not."""
     workload, all_of_them = Workload(trained, STAGE_TWO), Workload(trained, STAGE_TWO)
     estimator = all_of_them.learner.estimator
 
@@ -100,7 +100,7 @@ def differentiating_all(trained: Trained) -> Iterator[Measurement]:
 
 
 def floor(workload: Workload) -> Callable[[], None]:
-    """The floor of a workload's step."""
+    """Build the floor of a workload's step."""
     kernels = list(step_kernels(workload.model, workload.work))
 
     def run() -> None:

