@@ -45,8 +45,9 @@ def run_folder(
     tested: bool = True,
     chains: bool = True,
     followed: bool = False,
+    **figures: float | None,
 ) -> Path:
-    """A run folder with all that a page reads, every second epoch validated."""
+    """A run folder with all that a page reads, every second epoch validated; some figures of the test may be given."""
     config = replace(config or TrainConfig(), epochs=10)
     path.mkdir(parents=True)
     (path / "config.json").write_text(json.dumps(to_record(config)))
@@ -66,7 +67,8 @@ def run_folder(
     write_lines(path / "metrics.jsonl", lines)
     RunFolder(path).add_provenance(VERSIONS)
     if tested:
-        record = {"best_epoch": 10, "valid_nll": 105.0, "valid_samples": 100, "test": to_record(score(106.25))}
+        test = to_record(score(106.25)) | figures
+        record = {"best_epoch": 10, "valid_nll": 105.0, "valid_samples": 100, "test": test}
         (path / "evaluation.json").write_text(json.dumps(record))
         for name in ("samples.png", "reconstructions.png"):
             (path / name).write_bytes(picture())

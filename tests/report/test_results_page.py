@@ -46,7 +46,8 @@ def test_own_methods_stand_below_the_rule(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_cut_short_is_marked_in_its_cell_and_in_the_list(tmp_path: Path) -> None:
-    save(replace(result("jsa", 105.0), stopped_at=700), tmp_path)
+    one = result("jsa", 105.0)
+    save(replace(one, stopped_at=700, best_epoch=650, leading=(replace(one.leading[0], epoch=650),)), tmp_path)
     text = page(tmp_path).text
     assert "105.00 [stopped at epoch 700 of 1000] paper 105.5±0.1 -0.50" in text
     assert "JSA, seed 0 stopped at epoch 700 of 1000 Table 1, Linear 105.00" in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,14 +33,10 @@ def test_a_finished_run_has_its_figures(tmp_path: Path) -> None:
     assert run["switch"] == 6
     assert run["tracks"]["curve"]["valid_nll"][:4] == [None, 125, None, 112.5]
     assert run["tracks"]["curve"]["negative_bound"][0] == 150
-    labels = [view["label"] for view in found.data["sections"][0]["views"]]
-    assert labels == ["validation NLL", "negative bound"]
     assert "What differs" not in found.text
-
-
-def test_followed_rows_have_curves(tmp_path: Path) -> None:
-    found = page(run_folder(tmp_path / "mine", followed=True))
-    assert found.data["sections"][0]["views"][0]["label"] == "train and test NLL"
+    followed = page(run_folder(tmp_path / "followed", followed=True))
+    labels = [[view["label"] for view in one.data["sections"][0]["views"]] for one in (found, followed)]
+    assert labels == [["validation NLL", "negative bound"], ["train and test NLL", "validation NLL", "negative bound"]]
 
 
 def test_an_unfinished_run_is_shown_as_such(tmp_path: Path) -> None:
@@ -55,12 +50,6 @@ def test_an_unfinished_run_is_shown_as_such(tmp_path: Path) -> None:
     assert "going mnist-static unfinished: epoch 3 of 10 – – –" in found.text  # noqa: RUF001
     assert "unfinished: epoch 0 of 10" in found.text
     assert found.data["runs"][1]["tracks"]["curve"]["epoch"] == [1, 2, 3]
-
-
-def test_the_command_names_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = page(run_folder(Path("my runs/one")))
-    assert "jsa train --config 'my runs/one/config.json' copy" in found.text
 
 
 def test_settings_that_differ_are_marked(tmp_path: Path) -> None:
@@ -93,41 +82,31 @@ def test_runs_with_other_data_stand_in_other_charts(tmp_path: Path) -> None:
 
 def test_folders_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    one, two = run_folder(Path("a/run")), run_folder(Path("b/run"))
-    labels = [entry.label for entry in run_page([one, two, one, Path("a/../a/run")]).entries]
-    assert labels == [str(Path("a/../a/run")), "b/run"]
+    one, two = run_folder(Path("a a/run")), run_folder(Path("b/run"))
+    labels = [entry.label for entry in run_page([one, two, one, Path("b/../a a/run")]).entries]
+    assert labels == [str(Path("b/../a a/run")), "b/run"]
+    # The command names the configuration.
+    assert "jsa train --config 'a a/run/config.json' copy" in page(one).text
 
 
 def test_numbers_that_are_not_finite_are_gaps(tmp_path: Path) -> None:
-    path = run_folder(tmp_path / "mine", epochs=2)
+    path = run_folder(tmp_path / "mine", epochs=2, monte_carlo_error=float("nan"))
     lines = [{"epoch": 1, "valid_nll": 120.0}, {"epoch": 2, "valid_nll": float("nan"), "objective": float("inf")}]
     write_lines(path / "metrics.jsonl", lines)
-    record = json.loads((path / "evaluation.json").read_text())
-    record["test"]["monte_carlo_error"] = float("nan")
-    (path / "evaluation.json").write_text(json.dumps(record))
     found = page(path)
     assert found.data["runs"][0]["tracks"]["curve"]["valid_nll"] == [120, None]
     assert "106.25 ±0.31 – 0.00 1,000" in found.text  # noqa: RUF001
     assert "nan" not in {cell.get("data-value") for cell in found.named("td")}
 
 
-def with_samples(path: Path, samples: int, config: TrainConfig | None = None, **figures: float | None) -> Path:
-    """A run folder whose test had so many samples a row."""
-    run_folder(path, config)
-    record = json.loads((path / "evaluation.json").read_text())
-    record["test"] |= {"samples": samples, **figures}
-    (path / "evaluation.json").write_text(json.dumps(record))
-    return path
-
-
 def test_figures_that_do_not_exist_are_dashes(tmp_path: Path) -> None:
-    found = page(with_samples(tmp_path / "mine", 1, row_error=None, monte_carlo_error=None, upward_bias=None))
+    found = page(run_folder(tmp_path / "mine", samples=1, row_error=None, monte_carlo_error=None, upward_bias=None))
     assert "106.25 – – – 1 10,000 105.00" in found.text  # noqa: RUF001
 
 
 def test_test_nlls_by_other_numbers_of_samples_are_not_to_be_compared(tmp_path: Path) -> None:
-    paths = [with_samples(tmp_path / str(samples), samples) for samples in (20, 5, 5_000)]
-    other = with_samples(tmp_path / "other", 100, TrainConfig(data="own.csv"))
+    paths = [run_folder(tmp_path / str(samples), samples=samples) for samples in (20, 5, 5_000)]
+    other = run_folder(tmp_path / "other", TrainConfig(data="own.csv"), samples=100)
     found = page(*paths, other)
     sentence = "the test NLLs are by 5, 20 and 5,000 samples a row and cannot be compared"
     assert found.text.count(sentence) == 1
@@ -173,7 +152,7 @@ def test_a_run_is_made_again_from_where_its_table_is_found(tmp_path: Path) -> No
 
 
 def finished(path: Path, nll: float, seed: int, batch_size: int = 50) -> Path:
-    return with_samples(path, 1_000, TrainConfig(seed=seed, batch_size=batch_size), nll=nll)
+    return run_folder(path, TrainConfig(seed=seed, batch_size=batch_size), nll=nll)
 
 
 def test_runs_of_several_seeds_have_a_mean_and_a_deviation(tmp_path: Path) -> None:

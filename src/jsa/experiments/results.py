@@ -190,6 +190,9 @@ def _result(record: Any, path: Path) -> Result:
         raise UsageError(f"{path}: {error}") from error
     if result.best_epoch not in {found.epoch for found in result.leading}:
         raise UsageError(f"{path}: its best epoch {result.best_epoch} is none of its leading ones: make it again")
+    best, epochs = result.best_epoch, result.config.epochs
+    if result.stopped_at is not None and not best <= result.stopped_at <= epochs:
+        raise UsageError(f"{path}: its last epoch is not between the best one, {best}, and {epochs}: make it again")
     if not result.job.made_with(result.config, result.followed_rows):
         raise UsageError(
             f"{path} was made with other settings than this version has for its cell: move it away and make it again "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from typing import Any
 
 from jsa.errors import UsageError
@@ -61,8 +62,8 @@ def _completed(record: Any, frozen: dict[str, Any], today: dict[str, Any]) -> An
         if name in frozen and name not in today:
             if value != frozen[name]:
                 raise UsageError(
-                    f"the setting {name} no longer exists, and {value!r} is not its old default {frozen[name]!r}: move "
-                    "the file away and make the result again"
+                    f"the setting {name} no longer exists, and {reprlib.repr(value)} is not its old "
+                    f"default {frozen[name]!r}: move the file away and make the result again"
                 )
         elif isinstance(frozen.get(name), dict):
             found[name] = _completed(value, frozen[name], today[name])
