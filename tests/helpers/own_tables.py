@@ -3,28 +3,60 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pytest
 import torch
 
 from jsa.cli import main
-from jsa.data import Conditioned, IndexedDataset
+from jsa.data import Conditioned, IndexedDataset, Splits, load
 from jsa.runs.build import open_run
 
 SIZES = ["--model", "linear", "--latents", "3", "--epochs", "2", "--learning-rate", "0.02", "--threads", "1"]
 SIZES += ["--validation-samples", "5", "--test-samples", "5"]
 
 
-def spelled(rows: int, start: int = 0) -> np.ndarray:
+class LoadOptions(TypedDict, total=False):
+    """How a table becomes three splits."""
+
+    data_dir: Path
+    valid_file: Path
+    test_file: Path
+    valid_fraction: float
+    test_fraction: float
+    split_seed: int
+    classes: int
+
+
+def spelled(rows: int, start: int = 0, columns: int = 12) -> np.ndarray:
     """Rows that spell their own number in binary."""
-    return (np.arange(start, start + rows)[:, None] >> np.arange(12)) & 1
+    return (np.arange(start, start + rows)[:, None] >> np.arange(columns)) & 1
 
 
-def save(path: Path, values: np.ndarray, header: str = "") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savetxt(path, values, fmt="%d", delimiter=",", header=header, comments="")
+def write(path: Path, text: str | bytes) -> Path:
+    """Write a file, text in UTF-8."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def save(path: Path | str, values: np.ndarray, header: str = "") -> Path:
+    """Write a table in the way of its ending, with its gaps left blank."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".npy":
+        np.save(path, values)
+    elif path.suffix == ".npz":
+        np.savez(path, values)
+    else:
+        lines = [",".join("" if np.isnan(value) else f"{value:g}" for value in row) for row in values]
+        path.write_text("\n".join([*([header] if header else []), *lines, ""]))
+    return path
+
+
+def loaded(values: np.ndarray, **options: Unpack[LoadOptions]) -> Splits:
+    """The splits of values in a file ``table.npy`` of the working folder."""
+    return load(str(save("table.npy", values)), **options)
 
 
 COMMANDS = {

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import pytest
 import torch
 
-from jsa.data import IndexedDataset, load
+from helpers.own_tables import LoadOptions, save, write
+from jsa.data import Dataset, load
 from jsa.data.schema import Schema, observed_labels, written_columns
 from jsa.data.tables.delimited import read_csv
 from jsa.data.tables.table import read_table
@@ -22,15 +25,20 @@ SURVEY = "smokes,color,children\n" + "yes,red,0\nno,green,3\nno,,1\n,blue,2\n" *
 
 
 def written(folder: Path, text: str, name: str = "table.csv") -> Path:
-    path = folder / name
-    path.write_text(text)
-    return path
+    return write(folder / name, text)
 
 
-def values(rows: IndexedDataset) -> list[list[int]]:
+@pytest.fixture
+def schema(tmp_path: Path) -> Schema:
+    """What rows of the survey are made of."""
+    return load(str(written(tmp_path, SURVEY))).schema
+
+
+def values(rows: Dataset) -> list[list[int]]:
     """The classes of all rows; 0 for what is missing."""
     x = rows.batch(torch.arange(len(rows))).x.nan_to_num()
-    return x.unflatten(-1, (-1, rows.schema.classes)).argmax(-1).tolist()
+    found: list[list[int]] = x.unflatten(-1, (-1, rows.schema.classes)).argmax(-1).tolist()
+    return found
 
 
 @pytest.mark.parametrize(
@@ -61,32 +69,6 @@ def test_numbers_words_and_gaps_stand_side_by_side(tmp_path: Path) -> None:
     assert np.argwhere(table.values.missing[:4]).tolist() == [[2, 1], [3, 0]]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("a,b\n0,yes\n1,no\nO,yes\n", "line 4, column 1 holds 'O', which is no number: write values as 0, 1, 2"),
-        ("a,b\n0,yes\n1,no\n1,3\n", "line 4, column 2 holds 3, but the others of its column are words"),
-        ("a,b\n0,yes\n,2\n1,no\n", "line 3, column 2 holds 2, but the others of its column are words"),
-        ("a;b\n1,5;yes\n2,5;no\n", "line 2, column 1 holds 1,5, but a table holds whole numbers"),
-        ("a,b\nyes,red\nno\n", "line 3 has 1 cells, but the first row has 2"),
-        ('a,b\nyes,"red\nno,blue\n', r"line 3, column 2 holds 'red\\nno,blue\\n', which is no number and no word"),
-        ("a,b\nyes,\x1b[31mred\n", r"column 2 holds '\\x1b\[31mred', which is no number and no word"),
-        ("a,b\nyes," + "red" * 100 + "\n", "line 2, column 2 holds 'redred.*' *, which is no number and no word"),
-        (
-            "a,b\n" + "".join(f"yes,row {row}\n" for row in range(257)),
-            r"column 2 \(counted from 1\) has more than 256 different words, .*: leave out a column of names",
-        ),
-        (
-            "a,b\n" + "".join(f"yes,row {row}\n" for row in range(5000)) + "no,row,row\n",
-            r"column 2 \(counted from 1\) has more than 256 different words",
-        ),
-    ],
-)
-def test_what_is_no_table_of_words_is_one_sentence_with_its_place(tmp_path: Path, text: str, sentence: str) -> None:
-    with pytest.raises(DataError, match=sentence):
-        read_csv(written(tmp_path, text))
-
-
 def test_as_many_words_as_a_byte_has_values(tmp_path: Path) -> None:
     table = read_csv(written(tmp_path, "".join(f"row {row}\n" for row in range(256)) * 2))
     assert table.values.numbers.max() == 255
@@ -112,10 +94,7 @@ def test_splits_share_their_words(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("1,blue,0\n0,red,1\n", r"valid.csv: column 1 \(counted from 1\) holds numbers, but words in another table"),
-        (
-            "no,blue,zero\nno,blue,one\nno,blue,zero\n",
-            r"table.csv: column 3 \(counted from 1\) holds numbers, but words in another table",
-        ),
+        ("no,blue,zero\nno,blue,one\n" * 2, r"table.csv: column 3 \(.*\) holds numbers, but words in another table"),
     ],
 )
 def test_numbers_are_no_words(tmp_path: Path, text: str, sentence: str) -> None:
@@ -124,40 +103,37 @@ def test_numbers_are_no_words(tmp_path: Path, text: str, sentence: str) -> None:
         load(str(table), valid_file=valid)
 
 
-def test_another_table_has_the_classes_of_the_run(tmp_path: Path) -> None:
-    shape = load(str(written(tmp_path, SURVEY))).schema
-    rows = read_table(written(tmp_path, "smokes,color,children\nyes,red,3\nyes,green,\n", "new.csv"), shape)
+def test_another_table_has_the_classes_of_the_run(tmp_path: Path, schema: Schema) -> None:
+    rows = read_table(written(tmp_path, "smokes,color,children\nyes,red,3\nyes,green,\n", "new.csv"), schema)
     assert values(rows) == [[1, 2, 3], [1, 1, 0]]
     # A first line of known words is no header.
-    assert values(read_table(written(tmp_path, "no,blue,\n", "new.csv"), shape)) == [[0, 0, 0]]
+    assert values(read_table(written(tmp_path, "no,blue,\n", "new.csv"), schema)) == [[0, 0, 0]]
     # An array holds classes as their numbers.
-    np.save(tmp_path / "new.npy", np.array([[1, 2, 3]]))
-    assert values(read_table(tmp_path / "new.npy", shape)) == [[1, 2, 3]]
+    assert values(read_table(save(tmp_path / "new.npy", np.array([[1, 2, 3]])), schema)) == [[1, 2, 3]]
 
 
 @pytest.mark.parametrize(
-    ("cells", "sentence"),
+    ("lines", "sentence"),
     [
-        ("yes,pink,3", r"row 2, column 2 \(counted from 1\) holds 'pink', which is none of .* run: blue, green, red"),
-        ("1,red,3", "line 3, column 1 holds 1, but the others of its column are words"),
-        ("yes,red,4", r"row 2, column 3 \(counted from 1\) holds 4, but 4 classes go up to 3"),
+        ("yes,red,3\nyes,pink,3\n", r"row 2, column 2 \(.*\) holds 'pink', which is none of .* run: blue, green, red"),
+        ("yes,red,3\n1,red,3\nyes,red,3\n", "line 2, column 1 holds 1, but the others of its column are words"),
+        ("yes,red,3\nyes,red,4\n", r"row 2, column 3 \(counted from 1\) holds 4, but 4 classes go up to 3"),
+        # A first line of which words are known is a row.
+        *((f"maybe,red,\n{more}", r"row 1, column 1 \(.*\) holds 'maybe', which is none") for more in ("no,,1\n", "")),
+        ("1,red,3\n0,blue,2\n", r"column 1 \(counted from 1\) holds numbers, but words in the data of the run"),
     ],
 )
-def test_another_table_with_other_words_is_refused(tmp_path: Path, cells: str, sentence: str) -> None:
-    shape = load(str(written(tmp_path, SURVEY))).schema
+def test_another_table_with_other_words_is_refused(tmp_path: Path, schema: Schema, lines: str, sentence: str) -> None:
+    nameless = replace(schema, column_names=None)
     with pytest.raises(DataError, match=sentence):
-        read_table(written(tmp_path, f"smokes,color,children\nyes,red,3\n{cells}\nyes,red,3\n", "new.csv"), shape)
+        read_table(written(tmp_path, lines, "new.csv"), nameless)
 
 
-def test_numbers_and_words_are_not_taken_for_each_other(tmp_path: Path) -> None:
-    shape = load(str(written(tmp_path, SURVEY))).schema
-    with pytest.raises(DataError, match=r"column 1 \(counted from 1\) holds numbers, but words in the data of the run"):
-        read_table(written(tmp_path, "1,red,3\n0,blue,2\n", "new.csv"), shape)
+def test_numbers_and_words_are_not_taken_for_each_other(tmp_path: Path, schema: Schema) -> None:
     with pytest.raises(DataError, match=r"column 2 \(counted from 1\) holds words, but numbers in the data of the run"):
         read_table(written(tmp_path, "1,red\n0,blue\n", "new.csv"), Schema.of(2))
-    np.save(tmp_path / "new.npy", np.array([[2, 2, 3]]))
     with pytest.raises(DataError, match=r"column 1 \(counted from 1\) holds 2, but 2 classes go up to 1"):
-        read_table(tmp_path / "new.npy", shape)
+        read_table(save(tmp_path / "new.npy", np.array([[2, 2, 3]])), schema)
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
@@ -175,22 +151,25 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert from_record(Schema, to_record(shape)) == shape
 
 
+WORDS_PER_COLUMN = "words must be as many as a row has columns, each of them none or as many as its values"
+NO_VALUES = ((2, 3), (2, 3, 5), (0, 3, 4))
+
+
 @pytest.mark.parametrize(
     ("words", "values", "sentence"),
     [
-        (ANSWERS[:2], VALUES, "words must be as many as a row has columns, each of them none or as many as its values"),
-        (ANSWERS, None, "words must be as many as a row has columns, each of them none or as many as its values"),
-        (None, (2, 3), r"values must be 3 numbers from 1 to 4, not \(2, 3\)"),
-        (None, (2, 3, 5), r"values must be 3 numbers from 1 to 4, not \(2, 3, 5\)"),
-        (None, (0, 3, 4), r"values must be 3 numbers from 1 to 4, not \(0, 3, 4\)"),
+        *((words, values, WORDS_PER_COLUMN) for words, values in ((ANSWERS[:2], VALUES), (ANSWERS, None))),
+        *((None, wrong, f"must be 3 numbers from 1 to 4, not {re.escape(str(wrong))}") for wrong in NO_VALUES),
     ],
 )
-def test_words_of_no_row_are_refused(words: Any, values: Any, sentence: str) -> None:
+def test_words_of_no_row_are_refused(
+    words: tuple[tuple[str, ...], ...] | None, values: tuple[int, ...] | None, sentence: str
+) -> None:
     with pytest.raises(UsageError, match=sentence):
         Schema(3, 0, 4, None, words=words, values=values)
 
 
-def notes(folder: Path, text: str, **options: Any) -> tuple[str, ...]:
+def notes(folder: Path, text: str, **options: Unpack[LoadOptions]) -> tuple[str, ...]:
     """What is said about a table, which is called ``table.csv`` in it."""
     path = written(folder, text)
     return tuple(note.replace(str(path), "table.csv") for note in load(str(path), **options).notes)
@@ -260,15 +239,6 @@ def test_what_looks_right_is_not(tmp_path: Path, text: str) -> None:
     assert notes(tmp_path, text, valid_fraction=0.3, test_fraction=0.3) == ()
 
 
-def test_first_lines_of_which_words_are_known_are_rows(tmp_path: Path) -> None:
-    shape = load(str(written(tmp_path, SURVEY.split("\n", 1)[1]))).schema
-    assert shape.column_names is None
-    with pytest.raises(DataError, match=r"row 1, column 1 \(counted from 1\) holds 'maybe', which is none"):
-        read_table(written(tmp_path, "maybe,red,\nno,,1\n", "new.csv"), shape)
-    with pytest.raises(DataError, match=r"row 1, column 1 \(counted from 1\) holds 'maybe', which is none"):
-        read_table(written(tmp_path, "maybe,red,\n", "new.csv"), shape)
-
-
 def test_a_header_of_known_names_is_one_though_its_words_are_known(tmp_path: Path) -> None:
     shape = Schema(2, 0, 2, None, ("other", "sex"), words=(("none of these", "other"), ("f", "m")))
     for rows in ("other,f\n", "other,f\nnone of these,m\n"):
@@ -283,12 +253,11 @@ def test_a_header_of_known_names_is_one_though_its_words_are_known(tmp_path: Pat
 
 
 def test_words_beside_arrays_are_refused(tmp_path: Path) -> None:
-    np.save(tmp_path / "numbers.npy", np.array([[0, 1], [1, 0], [2, 1]] * 10))
+    numbers = save(tmp_path / "numbers.npy", np.array([[0, 1], [1, 0], [2, 1]] * 10))
     words = written(tmp_path, "a,b\nno,x\nyes,y\nnever,x\n")
-    with pytest.raises(DataError, match=r"numbers.npy: column 1 \(counted from 1\) holds numbers, but words"):
-        load(str(tmp_path / "numbers.npy"), valid_file=words)
-    with pytest.raises(DataError, match=r"numbers.npy: column 1 \(counted from 1\) holds numbers, but words"):
-        load(str(words), valid_file=tmp_path / "numbers.npy", test_fraction=0.3)
+    for one, other in ((numbers, words), (words, numbers)):
+        with pytest.raises(DataError, match=r"numbers.npy: column 1 \(counted from 1\) holds numbers, but words"):
+            load(str(one), valid_file=other, test_fraction=0.3)
 
 
 def test_numbers_have_their_own_classes(tmp_path: Path) -> None:

@@ -9,110 +9,91 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.own_tables import LoadOptions, loaded, save, spelled
 from jsa.data import Splits, load
 from jsa.data.schema import Schema
 from jsa.data.tables.table import TableOptions, read_table, table_splits
-from jsa.errors import DataError, UsageError
+from jsa.errors import DataError, JsaError, UsageError
+
+ROWS = slice(None)
 
 
-def spelled(rows: int, columns: int = 10, start: int = 0) -> np.ndarray:
-    """Rows that spell their own number in binary."""
-    numbers = np.arange(start, start + rows)
-    return ((numbers[:, None] >> np.arange(columns)) & 1).astype(np.uint8)
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
-def numbers_of(splits: Splits, part: str) -> list[int]:
-    rows = getattr(splits, part).rows.numpy().astype(int)
-    return (rows << np.arange(rows.shape[1])).sum(axis=1).tolist()
+def numbers_of(splits: Splits) -> list[list[int]]:
+    """The numbers that the rows of each part spell."""
+    rows = [part.batch(torch.arange(len(part))).x.long() for part in splits.parts.values()]
+    return [[int(number) for number in (part << torch.arange(part.shape[1])).sum(1)] for part in rows]
 
 
-def saved(path: Path, values: np.ndarray) -> str:
-    if path.suffix == ".npy":
-        np.save(path, values)
-    elif path.suffix == ".npz":
-        np.savez(path, values)
-    else:
-        np.savetxt(path, values, fmt="%g", delimiter=",")
-    return str(path)
+def with_gaps(rows: int, *gaps: tuple[int | slice, int | slice]) -> np.ndarray:
+    values = spelled(rows).astype(float)
+    for gap in gaps:
+        values[gap] = np.nan
+    return values
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".NPY", ".CSV"])
-def test_a_table_is_split_by_fractions(tmp_path, suffix):
-    path = tmp_path / f"table{suffix}"
-    Path(saved(tmp_path / f"saved{suffix.lower()}", spelled(100))).rename(path)
+def test_a_table_is_split_by_fractions(suffix: str) -> None:
+    path = save(f"saved{suffix.lower()}", spelled(100)).rename(f"table{suffix}")
     splits = load(str(path), valid_fraction=0.2, test_fraction=0.1)
-    parts = {part: numbers_of(splits, part) for part in ("train", "valid", "test")}
-    assert [len(rows) for rows in parts.values()] == [70, 20, 10]
-    assert sorted(itertools.chain(*parts.values())) == list(range(100))
-    assert all(rows == sorted(rows) for rows in parts.values())
-    assert parts["valid"] != list(range(20))
+    parts = numbers_of(splits)
+    assert [len(rows) for rows in parts] == [70, 20, 10]
+    assert sorted(itertools.chain(*parts)) == list(range(100))
+    assert all(rows == sorted(rows) for rows in parts)
+    assert parts[1] != list(range(20))
     assert splits.name == f"table{suffix}"
     assert (splits.schema.classes, splits.schema.image_shape) == (2, None)
 
 
-def test_the_split_is_the_same_for_the_same_seed_everywhere(tmp_path):
-    path = saved(tmp_path / "table.npy", spelled(20))
-    assert numbers_of(load(path), "valid") == [13, 18]
-    assert numbers_of(load(path), "test") == [1, 4]
-    assert numbers_of(load(path, split_seed=1), "valid") != [13, 18]
+def test_the_split_is_the_same_for_the_same_seed_everywhere() -> None:
+    assert numbers_of(loaded(spelled(20)))[1:] == [[13, 18], [1, 4]]
+    assert numbers_of(loaded(spelled(20), split_seed=1))[1] != [13, 18]
 
 
-def test_an_npz_may_hold_all_three(tmp_path):
-    path = tmp_path / "table.npz"
-    np.savez(path, train=spelled(5), valid=spelled(2, start=5), test=spelled(1, start=7))
-    splits = load(str(path))
-    assert numbers_of(splits, "train") == [0, 1, 2, 3, 4]
-    assert numbers_of(splits, "valid") == [5, 6]
-    assert numbers_of(splits, "test") == [7]
+def test_an_npz_may_hold_all_three() -> None:
+    np.savez("table.npz", train=spelled(5), valid=spelled(2, start=5), test=spelled(1, start=7))
+    assert numbers_of(load("table.npz")) == [[0, 1, 2, 3, 4], [5, 6], [7]]
 
 
-def test_what_an_npz_lacks_is_taken_from_its_training_rows(tmp_path):
-    path = tmp_path / "table.npz"
-    np.savez(path, train=spelled(20), test=spelled(3, start=20))
-    splits = load(str(path), valid_fraction=0.25)
-    assert numbers_of(splits, "test") == [20, 21, 22]
-    assert sorted(numbers_of(splits, "train") + numbers_of(splits, "valid")) == list(range(20))
-    assert len(splits.valid) == 5
+def test_what_an_npz_lacks_is_taken_from_its_training_rows() -> None:
+    np.savez("table.npz", train=spelled(20), test=spelled(3, start=20))
+    splits = load("table.npz", valid_fraction=0.25)
+    train, valid, test = numbers_of(splits)
+    assert test == [20, 21, 22]
+    assert sorted(train + valid) == list(range(20))
+    assert len(valid) == 5
+    # Rows of a table of their own count from 0, the others lead back to the table.
+    assert not splits.of_one_table
+    assert [splits.row_numbers(part).tolist() for part in splits.parts] == [train, valid, [0, 1, 2]]
 
 
-def test_files_give_the_other_splits(tmp_path):
-    path = saved(tmp_path / "train.npy", spelled(8))
-    valid = Path(saved(tmp_path / "valid.csv", spelled(2, start=8)))
-    test = Path(saved(tmp_path / "test.npz", spelled(3, start=10)))
-    splits = load(path, valid_file=valid, test_file=test)
-    assert numbers_of(splits, "train") == list(range(8))
-    assert numbers_of(splits, "valid") == [8, 9]
-    assert numbers_of(splits, "test") == [10, 11, 12]
+def test_files_give_the_other_splits() -> None:
+    valid, test = save("valid.csv", spelled(2, start=8)), save("test.npz", spelled(3, start=10))
+    splits = loaded(spelled(8), valid_file=valid, test_file=test)
+    assert numbers_of(splits) == [list(range(8)), [8, 9], [10, 11, 12]]
 
 
-def test_all_splits_share_the_classes_of_the_largest_value(tmp_path):
-    path = saved(tmp_path / "train.npy", np.array([[0, 1], [1, 0]]))
-    other = Path(saved(tmp_path / "other.npy", np.array([[4, 0]])))
-    splits = load(path, valid_file=other, test_file=other)
+def test_all_splits_share_the_classes_of_the_largest_value() -> None:
+    other = save("other.npy", np.array([[4, 0]]))
+    splits = loaded(np.array([[0, 1], [1, 0]]), valid_file=other, test_file=other)
     assert splits.schema.classes == splits.test.schema.classes == 5
     assert splits.train.batch(torch.tensor([0])).x.tolist() == [[1, 0, 0, 0, 0, 0, 1, 0, 0, 0]]
 
 
-def test_classes_may_be_given(tmp_path):
-    path = saved(tmp_path / "table.npy", np.arange(12).reshape(12, 1) % 3)
-    assert load(path).schema.classes == 3
-    assert load(path, classes=7).schema.classes == 7
-    with pytest.raises(DataError, match=r"row 3, column 1 \(counted from 1\) holds 2, but 2 classes go up to 1"):
-        load(path, classes=2)
-    with pytest.raises(UsageError, match="classes is 1: a variable takes between 2 and 256"):
-        load(path, classes=1)
-
-
-def test_a_table_of_zeros_is_binary(tmp_path):
-    assert load(saved(tmp_path / "table.npy", np.zeros((10, 3)))).schema.classes == 2
+def test_classes_may_be_given() -> None:
+    values = np.arange(12).reshape(12, 1) % 3
+    assert [loaded(values).schema.classes, loaded(values, classes=7).schema.classes] == [3, 7]
+    assert loaded(np.zeros((10, 3))).schema.classes == 2
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", ">i4", "int64", "uint64", "float16", "float32", "float64"])
-def test_whole_numbers_of_any_type_are_taken(tmp_path, dtype):
-    splits = load(saved(tmp_path / "table.npy", np.asfortranarray(spelled(20).astype(dtype))))
-    assert sorted(numbers_of(splits, "train") + numbers_of(splits, "valid") + numbers_of(splits, "test")) == [
-        *range(20)
-    ]
+def test_whole_numbers_of_any_type_are_taken(dtype: str) -> None:
+    parts = numbers_of(loaded(np.asfortranarray(spelled(20).astype(dtype))))
+    assert sorted(itertools.chain(*parts)) == list(range(20))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +108,7 @@ def test_whole_numbers_of_any_type_are_taken(tmp_path, dtype):
     ],
 )
 @pytest.mark.parametrize("gap", [False, True])
-def test_other_numbers_are_refused_with_their_place(tmp_path, value, dtype, written, gap):
+def test_other_numbers_are_refused_with_their_place(value: float, dtype: str, written: str, gap: bool) -> None:
     values = np.zeros((5_000, 3), dtype=dtype)
     values[4_500, 1] = value
     if gap:
@@ -135,7 +116,10 @@ def test_other_numbers_are_refused_with_their_place(tmp_path, value, dtype, writ
         values[7, 2] = np.nan
     sentence = rf"table\.npy: row 4501, column 2 \(counted from 1\) holds {written}, but a table holds whole"
     with pytest.raises(DataError, match=sentence):
-        load(saved(tmp_path / "table.npy", values))
+        loaded(values)
+
+
+NO_VALUE = r"column {} \(counted from 1\) has no value in the rows to .* out$"
 
 
 @pytest.mark.parametrize(
@@ -147,92 +131,81 @@ def test_other_numbers_are_refused_with_their_place(tmp_path, value, dtype, writ
         (np.zeros((2, 0)), "has 2 rows and 0 columns: it holds nothing"),
         (np.array([["0", "1"]]), "holds values of type <U1"),
         (np.zeros((2, 2), dtype=complex), "holds values of type complex128"),
+        (with_gaps(20, (3, ROWS)), r"row 4 \(counted from 1\) has no value at all: leave it out"),
+        (with_gaps(20, (ROWS, 3)), NO_VALUE.format(4)),
+        (with_gaps(20, (ROWS, 11)), NO_VALUE.format(12)),
     ],
 )
-def test_what_is_no_table_is_refused(tmp_path, values, sentence):
-    np.save(tmp_path / "table.npy", values)
+def test_what_is_no_table_is_refused(values: np.ndarray, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
-        load(str(tmp_path / "table.npy"))
+        loaded(values)
 
 
-def test_columns_must_agree(tmp_path):
-    path = saved(tmp_path / "train.npy", spelled(8, columns=4))
-    other = Path(saved(tmp_path / "other.npy", spelled(8, columns=5)))
-    with pytest.raises(DataError, match=r"other\.npy has 5 columns, but .*train\.npy has 4: they must agree"):
-        load(path, valid_file=other)
+VALID = Path("other.npy")
+LESS = "too few rows: {0}_fraction 0.1 of 4 rows is none; give a larger --{0}-fraction, .* by --{0}-file"
+NONE_LEFT = "its {} to learn from; give tables of the others by --valid-file and --test-file$"
+ALL = LoadOptions(valid_fraction=0.6, test_fraction=0.4)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "error", "sentence"),
+    [
+        (np.arange(3)[:, None], {"classes": 2}, DataError, r"row 3, .* \(counted .*\) holds 2, but 2 classes go up"),
+        (spelled(20), {"classes": 1}, UsageError, "classes is 1: a variable takes between 2 and 256"),
+        *((spelled(20), {"test_fraction": wrong}, UsageError, "above 0 and below 1") for wrong in (0.0, 1.0, -0.1)),
+        (spelled(20), {"test_fraction": float("nan")}, UsageError, "test-fraction is above 0 and below 1"),
+        (spelled(8, columns=4), {"valid_file": VALID}, DataError, r"other\.npy has 5 columns, but .*table\.npy has 4"),
+        (spelled(8), {"valid_file": Path("several.npz")}, DataError, "several.npz holds 2 arrays, but one is needed"),
+        (spelled(4), {}, DataError, LESS.format("valid")),
+        (spelled(4), {"valid_fraction": 0.5}, DataError, LESS.format("test")),
+        (
+            *(spelled(4), {"valid_fraction": 0.5, "test_fraction": 0.5}, DataError),
+            "its 4 rows leave none to learn from; give smaller fractions, or tables of the others by --valid-file",
+        ),
+        *((spelled(1), options, DataError, NONE_LEFT.format("1 row leaves none")) for options in (LoadOptions(), ALL)),
+        *((spelled(2), options, DataError, NONE_LEFT.format("2 rows leave none")) for options in (LoadOptions(), ALL)),
+        (
+            *(spelled(1, columns=5), {"valid_file": VALID}, DataError),
+            "its 1 row leaves none to learn from; give tables of the others by --test-file",
+        ),
+    ],
+)
+def test_what_cannot_be_split_is_refused(
+    values: np.ndarray, options: LoadOptions, error: type[JsaError], sentence: str
+) -> None:
+    save("other.npy", spelled(8, columns=5))
+    np.savez("several.npz", a=spelled(4), b=spelled(4))
+    with pytest.raises(error, match=sentence):
+        loaded(values, **options)
 
 
 @pytest.mark.parametrize("names", [("one", "two"), ("valid", "test"), ("train", "valid", "labels")])
-def test_arrays_of_other_names_are_refused(tmp_path, names):
-    path = tmp_path / "table.npz"
-    np.savez(path, **{name: spelled(4) for name in names})
+def test_arrays_of_other_names_are_refused(names: tuple[str, ...]) -> None:
+    arrays: dict[str, np.ndarray] = {name: spelled(4) for name in names}
+    np.savez("table.npz", allow_pickle=False, **arrays)
     with pytest.raises(DataError, match=f"holds the arrays {', '.join(sorted(names))}: a .npz table holds one"):
-        load(str(path))
+        load("table.npz")
 
 
-def test_a_split_file_holds_one_array(tmp_path):
-    several = tmp_path / "several.npz"
-    np.savez(several, a=spelled(4), b=spelled(4))
-    with pytest.raises(DataError, match=r"several.npz holds 2 arrays, but one is needed"):
-        load(saved(tmp_path / "table.npy", spelled(8)), valid_file=several)
-
-
-def test_a_split_is_given_once(tmp_path):
-    path = tmp_path / "table.npz"
-    np.savez(path, train=spelled(5), valid=spelled(2))
-    other = Path(saved(tmp_path / "other.npy", spelled(2)))
+def test_a_split_is_given_once() -> None:
+    np.savez("table.npz", train=spelled(5), valid=spelled(2))
     with pytest.raises(UsageError, match="has an array 'valid' of its own: leave out the valid file"):
-        load(str(path), valid_file=other)
+        load("table.npz", valid_file=save("other.npy", spelled(2)))
 
 
-def test_too_few_rows_are_refused_with_what_to_give(tmp_path):
-    sentence = r"too few rows: valid_fraction 0.1 of 4 rows is none; give a larger --valid-fraction, .* by --valid-file"
-    with pytest.raises(DataError, match=sentence):
-        load(saved(tmp_path / "table.npy", spelled(4)))
-    sentence = r"too few rows: test_fraction 0.1 of 4 rows is none; give a larger --test-fraction, .* by --test-file"
-    with pytest.raises(DataError, match=sentence):
-        load(saved(tmp_path / "table.npy", spelled(4)), valid_fraction=0.5)
-    sentence = "its 4 rows leave none to learn from; give smaller fractions, or tables of the others by --valid-file"
-    with pytest.raises(DataError, match=sentence):
-        load(saved(tmp_path / "table.npy", spelled(4)), valid_fraction=0.5, test_fraction=0.5)
+def test_one_row_is_enough_beside_other_tables() -> None:
+    path = save("other.npy", spelled(1))
+    assert len(loaded(spelled(1), valid_file=path, test_file=path).train) == 1
 
 
-@pytest.mark.parametrize("fractions", [{}, {"valid_fraction": 0.6, "test_fraction": 0.4}])
-@pytest.mark.parametrize(("rows", "said"), [(1, "its 1 row leaves none"), (2, "its 2 rows leave none")])
-def test_where_no_fraction_helps_none_is_proposed(tmp_path, rows, said, fractions):
-    sentence = f"{said} to learn from; give tables of the others by --valid-file and --test-file$"
-    with pytest.raises(DataError, match=sentence):
-        load(saved(tmp_path / "table.npy", spelled(rows)), **fractions)
-
-
-def test_one_row_is_enough_beside_other_tables(tmp_path):
-    path = Path(saved(tmp_path / "table.npy", spelled(1)))
-    assert len(load(str(path), valid_file=path, test_file=path).train) == 1
-    with pytest.raises(
-        DataError, match="its 1 row leaves none to learn from; give tables of the others by --test-file"
-    ):
-        load(str(path), valid_file=path)
-
-
-def test_row_numbers_lead_back_to_the_table(tmp_path):
-    splits = load(saved(tmp_path / "table.npy", spelled(50)))
+def test_row_numbers_lead_back_to_the_table() -> None:
+    splits = loaded(spelled(50))
     assert splits.of_one_table
-    for part in ("train", "valid", "test"):
-        assert splits.row_numbers(part).tolist() == numbers_of(splits, part)
+    assert [splits.row_numbers(part).tolist() for part in splits.parts] == numbers_of(splits)
 
 
-def test_row_numbers_of_tables_of_their_own_count_from_0(tmp_path):
-    path = tmp_path / "table.npz"
-    np.savez(path, train=spelled(20), test=spelled(3, start=20))
-    splits = load(str(path))
-    assert not splits.of_one_table
-    assert splits.row_numbers("train").tolist() == numbers_of(splits, "train")
-    assert splits.row_numbers("valid").tolist() == numbers_of(splits, "valid")
-    assert splits.row_numbers("test").tolist() == [0, 1, 2]
-
-
-def test_all_rows_of_another_table(tmp_path):
-    path = Path(saved(tmp_path / "other.csv", np.array([[0, 2], [1, 0], [2, 1]])))
+def test_all_rows_of_another_table() -> None:
+    path = save("other.csv", np.array([[0, 2], [1, 0], [2, 1]]))
     rows = read_table(path, Schema.of(2, classes=5))
     every = torch.arange(3)
     assert rows.schema == Schema.of(2, classes=5)
@@ -246,54 +219,31 @@ def test_all_rows_of_another_table(tmp_path):
         read_table(path, Schema.of(2))
 
 
-def test_odd_values_are_remarked_upon_unless_the_classes_are_given(tmp_path):
+def test_odd_values_are_remarked_upon_unless_the_classes_are_given() -> None:
     values = np.column_stack([np.arange(20), spelled(20)])
-    path = saved(tmp_path / "table.csv", values)
-    (note,) = load(path).notes
-    assert note.startswith(f"values above 1 stand only in column 1 of {path} and give every column 20 classes: remove")
-    assert load(path, classes=20).notes == ()
-    assert load(saved(tmp_path / "plain.csv", spelled(20))).notes == ()
+    (note,) = loaded(values).notes
+    assert note.startswith("values above 1 stand only in column 1 of table.npy and give every column 20 classes: remo")
+    assert loaded(values, classes=20).notes == loaded(spelled(20)).notes == ()
 
 
-@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, float("nan")])
-def test_a_fraction_is_between_0_and_1(tmp_path, fraction):
-    path = saved(tmp_path / "table.npy", spelled(20))
-    with pytest.raises(UsageError, match="test-fraction is above 0 and below 1"):
-        load(path, test_fraction=fraction)
-
-
-def test_tabs_have_an_ending_of_their_own(tmp_path):
-    path = tmp_path / "mine.tsv"
-    path.write_text("a\tb\n" + "0\t1\n" * 20)
-    splits = table_splits(path, TableOptions())
+def test_tabs_have_an_ending_of_their_own() -> None:
+    Path("mine.tsv").write_text("a\tb\n" + "0\t1\n" * 20)
+    splits = load("mine.tsv")
     assert splits.schema.column_names == ("a", "b")
     assert len(splits.train) == 16
 
 
-def test_a_sparse_matrix_is_named(tmp_path):
-    path = tmp_path / "sparse.npz"
-    np.savez(path, data=np.ones(2), indices=np.arange(2), indptr=np.arange(3), shape=np.array([2, 2]), format=b"csr")
+def test_a_sparse_matrix_is_named() -> None:
+    shape, form = np.array([2, 2]), np.array(b"csr")
+    np.savez("sparse.npz", data=np.ones(2), indices=np.arange(2), indptr=np.arange(3), shape=shape, format=form)
     with pytest.raises(DataError, match=r"holds a sparse matrix: save it as an array, by numpy\.savez"):
-        table_splits(path, TableOptions())
-
-
-def with_gaps(rows: int, *gaps: tuple[int, int]) -> np.ndarray:
-    values = spelled(rows, columns=12).astype(float)
-    for gap in gaps:
-        values[gap] = np.nan
-    return values
+        load("sparse.npz")
 
 
 @pytest.mark.parametrize("suffix", ["npy", "csv"])
-def test_missing_values_go_with_their_rows(tmp_path, suffix):
+def test_missing_values_go_with_their_rows(suffix: str) -> None:
     values = with_gaps(100, (3, 0), (50, 11), (51, 2))
-    path = tmp_path / f"table.{suffix}"
-    if suffix == "npy":
-        np.save(path, values)
-    else:
-        lines = [",".join("" if np.isnan(value) else str(int(value)) for value in row) for row in values]
-        path.write_text("\n".join(lines) + "\n")
-    splits = load(str(path))
+    splits = load(str(save(f"table.{suffix}", values)))
     assert splits.schema.missing
     assert splits.summary.endswith("; 12 columns, binary; 3 values missing (0.2%)")
     for name, part in splits.parts.items():
@@ -301,54 +251,39 @@ def test_missing_values_go_with_their_rows(tmp_path, suffix):
         assert np.array_equal(found, values[splits.row_numbers(name)], equal_nan=True)
 
 
-def test_a_part_without_gaps_has_none(tmp_path):
-    np.save(tmp_path / "train.npy", with_gaps(20, (3, 0)))
-    np.save(tmp_path / "test.npy", spelled(20, columns=12))
-    splits = table_splits(tmp_path / "train.npy", TableOptions(test_file=tmp_path / "test.npy"))
+def test_a_part_without_gaps_has_none() -> None:
+    gaps, full = save("gaps.npy", with_gaps(20, (3, 0))), save("full.npy", spelled(20))
+    splits = table_splits(gaps, TableOptions(test_file=full))
     assert splits.test.missing is None
     assert splits.schema.missing
     assert splits.notes == ()
-    np.save(tmp_path / "valid.npy", with_gaps(20, (3, 0)))
-    options = TableOptions(valid_file=tmp_path / "valid.npy", test_file=tmp_path / "test.npy")
-    splits = table_splits(tmp_path / "test.npy", options)
+    splits = table_splits(full, TableOptions(valid_file=gaps, test_file=full))
     assert not splits.schema.missing
     assert "values are missing in rows to validate or test with, but in none to learn from" in splits.notes[0]
 
 
-def test_what_nothing_is_known_of_is_refused(tmp_path):
-    for name, values, sentence in (
-        ("row", with_gaps(20, (3, slice(None))), r"row 4 \(counted from 1\) has no value at all: leave it out"),
-        ("column", with_gaps(20, (slice(None), 3)), r"column 4 \(counted from 1\) has no value in the rows to .* out$"),
-        ("last", with_gaps(20, (slice(None), 11)), r"column 12 \(counted from 1\) has no value in the rows to .* out$"),
-    ):
-        np.save(tmp_path / f"{name}.npy", values)
-        with pytest.raises(DataError, match=sentence):
-            load(str(tmp_path / f"{name}.npy"))
-    (tmp_path / "last.csv").write_text("0,1,\n1,0,\n" * 10)
+def test_a_delimiter_at_the_end_of_each_line_is_named() -> None:
+    Path("last.csv").write_text("0,1,\n1,0,\n" * 10)
     with pytest.raises(DataError, match=r"column 3 .*: leave it out, or the delimiter at the end of each line"):
-        load(str(tmp_path / "last.csv"))
+        load("last.csv")
 
 
-def test_a_column_without_a_value_to_learn_from_is_refused(tmp_path):
-    tested = table_splits(Path(saved(tmp_path / "t.npy", spelled(100, columns=12))), TableOptions()).row_numbers("test")
-    values = with_gaps(100, (slice(None), 3))
-    values[tested, 3] = 1
-    np.save(tmp_path / "t.npy", values)
+def test_a_column_without_a_value_to_learn_from_is_refused() -> None:
+    values = with_gaps(100, (ROWS, 3))
+    values[loaded(spelled(100)).row_numbers("test"), 3] = 1
     with pytest.raises(DataError, match=r"column 4 \(counted from 1\) has no value in the rows to learn from"):
-        load(str(tmp_path / "t.npy"))
+        loaded(values)
 
 
-def test_no_value_of_a_context_is_missing(tmp_path):
-    half = Schema.of(12).conditioned(6)
-    np.save(tmp_path / "new.npy", with_gaps(100, (37, 2)))
+def test_no_value_of_a_context_is_missing() -> None:
+    half, gap = Schema.of(12).conditioned(6), save("new.npy", with_gaps(100, (37, 2)))
     sentence = r"new\.npy: row 38, column 3 \(counted from 1\) is missing, but the first 6 columns are the context"
     with pytest.raises(DataError, match=sentence):
-        read_table(tmp_path / "new.npy", half)
+        read_table(gap, half)
     with pytest.raises(DataError, match=sentence):
-        load(str(tmp_path / "new.npy")).split_context(6)
-    np.save(tmp_path / "full.npy", spelled(100, columns=12))
-    apart = table_splits(tmp_path / "full.npy", TableOptions(test_file=tmp_path / "new.npy"))
-    with pytest.raises(DataError, match=r"the test table of full\.npy: row 38, column 3"):
+        load("new.npy").split_context(6)
+    apart = loaded(spelled(100), test_file=gap)
+    with pytest.raises(DataError, match=r"the test table of table\.npy: row 38, column 3"):
         apart.split_context(6)
-    np.save(tmp_path / "other.npy", with_gaps(20, (3, 6)))
-    assert read_table(tmp_path / "other.npy", half).batch(torch.tensor([3])).x[0, 0].isnan()
+    other = save("other.npy", with_gaps(20, (3, 6)))
+    assert read_table(other, half).batch(torch.tensor([3])).x[0, 0].isnan()
