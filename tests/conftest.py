@@ -33,6 +33,7 @@ jaxtyping.install_import_hook(
 )
 
 from helpers.small_models import EXAMPLES, Example  # noqa: E402  (it imports jsa)
+from helpers.terminal import Terminal  # noqa: E402
 
 # Small tensors gain nothing from a second thread, and the sums are then the same on every machine.
 torch.set_num_threads(1)
@@ -65,6 +66,12 @@ def denormal_numbers() -> Iterator[None]:
     """A run switches them off for its process, which here is that of all other tests too."""
     yield
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture
+def jsa(capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """The command ``jsa``."""
+    return Terminal(capsys)
 
 
 @pytest.fixture(params=EXAMPLES)

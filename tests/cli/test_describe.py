@@ -7,40 +7,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jsa.cli import main
+from helpers.own_tables import SIZES, save
+from helpers.terminal import Terminal, run_jsa
 
-SIZES = ["--model", "linear", "--latents", "3", "--epochs", "1", "--threads", "1", "--learning-rate", "0.02"]
-SIZES += ["--validation-samples", "5", "--test-samples", "5"]
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+NAMES = "bread,butter,milk,soap"
+TRAIN = f"train --data baskets.csv {SIZES} --epochs 1 --out run"
 
 
-def baskets(rows: int = 300, classes: int = 2) -> np.ndarray:
+def baskets(classes: int = 2) -> np.ndarray:
     """Who buys bread buys butter; the rest is chance."""
-    random = np.random.default_rng(0)
-    values = random.integers(0, classes, (rows, 4))
+    values = np.random.default_rng(0).integers(0, classes, (300, 4))
     values[:, 1] = values[:, 0]
     return values
 
 
-def save(values: np.ndarray, header: str = "bread,butter,milk,soap") -> None:
-    np.savetxt("baskets.csv", values, fmt="%d", delimiter=",", header=header, comments="")
+@pytest.fixture(autouse=True)
+def _table_of_baskets(here: Path) -> None:
+    save("baskets.csv", baskets(), NAMES)
 
 
-def described(capsys: pytest.CaptureFixture[str], *flags: str) -> list[str]:
-    capsys.readouterr()
-    assert main(["describe", "run", *flags]) == 0
-    return capsys.readouterr().out.splitlines()
-
-
-def test_columns_go_by_their_names(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save(baskets())
-    assert main(["train", "--data", "baskets.csv", *SIZES, "--latents", "1", "--epochs", "60", "--out", "run"]) == 0
-    lines = described(capsys, "--columns", "2")
+def test_columns_go_by_their_names(jsa: Terminal) -> None:
+    run_jsa(TRAIN, "--latents 1 --epochs 60")
+    lines = jsa("describe run --columns 2").out.splitlines()
     assert lines[0] == "1 latent variable next to the data, on 240 train rows"
     assert lines[2] == "bit 1, 100.0% of what all explain"
     assert lines[3].startswith("  on in ")
@@ -52,14 +40,11 @@ def test_columns_go_by_their_names(home: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("model", ["linear", "two-layers", "structured", "categorical"])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_every_kind_of_model_is_described(
-    home: Path, capsys: pytest.CaptureFixture[str], model: str, classes: int
-) -> None:
-    save(baskets(classes=classes))
-    layers = ["--latents", "3", "2"] if model == "two-layers" else ["--latents", "3"]
-    layers += ["--latent-classes", "4"] if model == "categorical" else []
-    assert main(["train", "--data", "baskets.csv", *SIZES, "--model", model, *layers, "--out", "run"]) == 0
-    lines = described(capsys, "--rows", "50", "--variables", "2", "--out", "effects.npz")
+def test_every_kind_of_model_is_described(jsa: Terminal, model: str, classes: int) -> None:
+    save("baskets.csv", baskets(classes), NAMES)
+    flags = {"two-layers": "--latents 3 2", "categorical": "--latent-classes 4"}
+    run_jsa(TRAIN, f"--model {model}", flags.get(model, ""))
+    lines = jsa("describe run --rows 50 --variables 2 --out effects.npz").out.splitlines()
     assert lines[0] == "3 latent variables next to the data, on 50 train rows"
     assert lines[-1] == "3 latent variables in effects.npz"
     values, columns = (4 if model == "categorical" else 2), (2 if model == "structured" else 4)
@@ -71,43 +56,33 @@ def test_every_kind_of_model_is_described(
     shown = [line for line in lines if "of what all explain" in line]
     assert [line.split(",")[0].split()[1] for line in shown] == [str(number) for number in strongest]
     # The first columns are given to a conditional model.
-    observed = ["milk", "soap"] if model == "structured" else ["bread", "butter", "milk", "soap"]
+    observed = NAMES.split(",")[-columns:]
     possible = observed if classes == 2 else [f"{name} = {value}" for name in observed for value in range(classes)]
     named = {line.strip().split("  ")[0] for line in lines if "->" in line}
     assert named
     assert named <= set(possible)
 
 
-def test_columns_without_names_go_by_their_places(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    np.save("baskets.npy", baskets())
-    assert main(["train", "--data", "baskets.npy", *SIZES, "--out", "run"]) == 0
-    named = {line.split("  ")[2].strip() for line in described(capsys) if "->" in line}
+def test_columns_without_names_go_by_their_places(jsa: Terminal) -> None:
+    save("baskets.csv", baskets())
+    run_jsa(TRAIN)
+    named = {line.split("  ")[2].strip() for line in jsa("describe run").out.splitlines() if "->" in line}
     assert named == {"column 1", "column 2", "column 3", "column 4"}
 
 
-@pytest.mark.parametrize(
-    ("flags", "code", "sentence"),
-    [
-        (["--out", "effects.csv"], 2, "effects.csv must end in .npz for arrays"),
-        (["--out", "none/effects.npz"], 2, "there is no folder none: make it, or choose another --out"),
-        (["--variables", "0"], 2, "variables is 1 or more, not 0"),
-        (["--columns", "0"], 2, "columns is 1 or more, not 0"),
-        (["--rows", "0"], 2, "rows is 1 or more, not 0"),
-    ],
-)
-def test_what_cannot_be_described_is_said(
-    home: Path, capsys: pytest.CaptureFixture[str], flags: list[str], code: int, sentence: str
-) -> None:
-    save(baskets())
-    assert main(["train", "--data", "baskets.csv", *SIZES, "--out", "run"]) == 0
-    capsys.readouterr()
-    assert main(["describe", "run", *flags]) == code
-    assert sentence in capsys.readouterr().err
-    assert not list(home.glob("effects*"))
+def test_what_cannot_be_described_is_said(here: Path, jsa: Terminal) -> None:
+    run_jsa(TRAIN)
+    for flags, sentence in {
+        "--out effects.csv": "effects.csv must end in .npz for arrays",
+        "--out none/effects.npz": "there is no folder none: make it, or choose another --out",
+        "--variables 0": "variables is 1 or more, not 0",
+        "--columns 0": "columns is 1 or more, not 0",
+        "--rows 0": "rows is 1 or more, not 0",
+    }.items():
+        assert sentence in jsa.refuses("describe run", flags)
+    assert not list(here.glob("effects*"))
 
 
-def test_gaussian_variables_are_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save(baskets())
-    assert main(["train", "--data", "baskets.csv", *SIZES, "--latent-kind", "gaussian", "--out", "run"]) == 0
-    assert main(["describe", "run"]) == 2
-    assert "this model has Gaussian variables: use jsa encode" in capsys.readouterr().err
+def test_gaussian_variables_are_refused(jsa: Terminal) -> None:
+    run_jsa(TRAIN, "--latent-kind gaussian")
+    assert "this model has Gaussian variables: use jsa encode" in jsa.refuses("describe run")

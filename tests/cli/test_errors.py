@@ -7,133 +7,96 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jsa.cli import main
+from helpers.own_tables import save, write
+from helpers.terminal import Terminal, run_jsa
 
 NO_FOLDER = "there is no folder nodir: make it, or choose another {}"
+TOO_MANY = "has 1.61e+60 states, too many to enumerate (the limit is 1048576): use fewer latents, or"
+COMMANDS = ("evaluate", "variance", "sample", "encode", "describe")
 
 
-def exit_code(arguments: list[str]) -> int:
-    """The exit code, whether it is returned or raised by the parser."""
-    try:
-        return main(arguments)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with a good and some bad tables beside it."""
-    tables = tmp_path / "tables"
-    tables.mkdir()
-    np.save(tables / "good.npy", np.tile([[0, 1, 1], [1, 0, 1]], (20, 1)))
-    np.save(tables / "half.npy", np.array([[0.0, 0.5], [1.0, 0.0]]))
-    (tables / "words.csv").write_text("0,1\n1,maybe\n")
-    (tables / "damaged.npz").write_bytes(b"PK\x03\x04 not really a zip")
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
-    return work
+@pytest.fixture(autouse=True)
+def _tables(here: Path) -> None:
+    """A good and some bad tables, beside the folder to work in."""
+    save("../good.npy", np.tile([[0, 1, 1], [1, 0, 1]], (20, 1)))
+    save("../half.npy", np.array([[0.0, 0.5], [1.0, 0.0]]))
+    write(Path("../words.csv"), "0,1\n1,maybe\n")
+    write(Path("../damaged.npz"), b"PK\x03\x04 not really a zip")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
+    ("command", "code", "sentence"),
     [
-        (["trian"], 2, "did you mean 'train'?"),
-        (["train", "--epochz", "3"], 2, "--epochs"),
-        (["train", "--epochs", "three"], 2, "--epochs"),
-        (["train", "--epochs", "0"], 2, "epochs is 1 or more, not 0"),
-        (["train", "--particles", "0"], 2, "particles is 1 or more, not 0"),
-        (["train", "--estimator", "vimco", "--sleep", "0.5"], 2, "vimco takes no option sleep"),
-        (["train", "--estimator", "arsm", "--particles", "4"], 2, "arsm takes no option particles: it has none"),
-        (
-            ["train", "--estimator", "vimco", "--particles", "1", "--data", "../tables/good.npy"],
-            2,
-            "at least 2 particles",
-        ),
-        (["train", "--estimator", "arsm", "--data", "../tables/good.npy"], 2, "arm"),
-        (["train", "--estimator", "arm", "--model", "categorical", "--data", "../tables/good.npy"], 2, "arsm"),
-        (["train", "--model", "nonlinaer"], 2, "did you mean 'nonlinear'?"),
-        (["train", "--estimator", "jas"], 2, "did you mean 'jsa'?"),
-        (["train", "--data", "mnist-sttic"], 2, "did you mean 'mnist-static'?"),
-        (["train", "--data", "mnist-dynamic", "--epochs", "3"], 2, "--switch-epoch 3"),
-        (["train", "--data", "../tables/none.csv"], 1, "none.csv"),
-        (["train", "--data", "../tables/half.npy"], 1, "half.npy"),
-        (["train", "--data", "../tables/words.csv"], 1, "words.csv"),
-        (["train", "--data", "../tables/damaged.npz"], 1, "damaged.npz"),
-        (["train", "--data", "../tables/good.npy", "--device", "cudaa"], 2, "cudaa"),
-        (["train", "--data", "../tables/good.npy", "--out", "../tables"], 2, "exists already"),
-        (["train", "--config", "../tables/none.json"], 2, "there is no file"),
-        (["train", "--config", "../tables/words.csv"], 2, "not valid JSON"),
-        (["train", "--checkpoint-seconds", "-1"], 2, "0 or more and finite, not -1"),
-        (["train", "--checkpoint-seconds", "inf"], 2, "0 or more and finite, not inf"),
-        (["train", "--non-finite", "perhaps"], 2, "--non-finite"),
-        (["train", "--resume", "../tables"], 1, "is not a run folder"),
-        (["train", "--resume"], 2, "--resume"),
-        (["train", "--schedule-exponent", "0.4"], 2, "above 1/2 and at most 1"),
-        (["train", "--learning-rate", "inf"], 2, "the learning rate must be positive and finite, not inf"),
-        (["train", "--learning-rate", "nan"], 2, "the learning rate must be positive and finite, not nan"),
-        (["train", "--schedule-offset", "inf"], 2, "must be positive and finite, not inf"),
-        (["train", "--temperature", "inf"], 2, "a temperature is positive and finite, not inf"),
-        (
-            ["train", "--estimator", "enumeration", "--model", "linear", "--data", "../tables/good.npy"],
-            2,
-            "has 1.61e+60 states, too many to enumerate (the limit is 1048576): use fewer latents, or",
-        ),
-        (
-            ["train", "--estimator", "enumeration", "--latent-kind", "gaussian", "--data", "../tables/good.npy"],
-            2,
-            "infinitely many states, too many to enumerate",
-        ),
-        (["evaluate"], 2, "RUN"),
-        (["evaluate", "../tables"], 1, "is not a run folder"),
-        (["sample", "../tables", "--out", "picture.gif"], 2, ".png"),
-        (["encode", "../tables", "--out", "codes.txt"], 2, "codes.txt must end in .npz for arrays or .csv for a table"),
-        (["evaluate", "../tables", "--samples", "10", "--bounds", "1", "50"], 2, "1 to 10 particles"),
-        (["evaluate", "../tables", "--samples", "0"], 2, "samples is 1 or more, not 0"),
-        (["evaluate", "../tables", "--rows", "-5"], 2, "rows is 1 or more, not -5"),
-        (["evaluate", "../tables", "--out", "rows.txt"], 2, "rows.txt must end in .npz for arrays or .csv for a table"),
-        (["evaluate", "../tables", "--out", "nodir/x.npz"], 2, NO_FOLDER.format("--out")),
-        (["evaluate", "../tables", "--json", "nodir/x.json"], 2, NO_FOLDER.format("--json")),
-        (["evaluate", "../tables", "--json", "../tables"], 2, "is a folder: choose a file for --json"),
-        (["variance", "../tables", "--json", "nodir/x.json"], 2, NO_FOLDER.format("--json")),
-        (["sample", "../tables", "--out", "nodir/x.png"], 2, NO_FOLDER.format("--out")),
-        (["variance", "../tables", "--rows", "0"], 2, "rows is 1 or more, not 0"),
-        (["variance", "../tables", "--particles", "0"], 2, "particles is 1 or more, not 0"),
-        (["variance", "../tables", "--moves", "0"], 2, "moves is 1 or more, not 0"),
-        (["variance", "../tables", "--moves", "-1"], 2, "moves is 1 or more, not -1"),
-        (["variance", "../tables", "--reference-moves", "0"], 2, "at least 10 moves, not 0"),
-        (["variance", "../tables", "--reference-moves", "-5"], 2, "at least 10 moves, not -5"),
-        (["variance", "../tables", "--draws", "5"], 2, "at least 20 draws, not 5"),
-        *(
-            ([command, "../tables", "--threads", "0"], 2, "threads is 1 or more, not 0")
-            for command in ("evaluate", "variance", "sample", "encode", "describe")
-        ),
+        ("trian", 2, "did you mean 'train'?"),
+        ("train --epochz 3", 2, "--epochs"),
+        ("train --epochs three", 2, "--epochs"),
+        ("train --epochs 0", 2, "epochs is 1 or more, not 0"),
+        ("train --particles 0", 2, "particles is 1 or more, not 0"),
+        ("train --estimator vimco --sleep 0.5", 2, "vimco takes no option sleep"),
+        ("train --estimator arsm --particles 4", 2, "arsm takes no option particles: it has none"),
+        ("train --estimator vimco --particles 1 --data ../good.npy", 2, "at least 2 particles"),
+        ("train --estimator arsm --data ../good.npy", 2, "arm"),
+        ("train --estimator arm --model categorical --data ../good.npy", 2, "arsm"),
+        ("train --model nonlinaer", 2, "did you mean 'nonlinear'?"),
+        ("train --estimator jas", 2, "did you mean 'jsa'?"),
+        ("train --data mnist-sttic", 2, "did you mean 'mnist-static'?"),
+        ("train --data mnist-dynamic --epochs 3", 2, "--switch-epoch 3"),
+        ("train --data ../good.npy --device cudaa", 2, "cudaa"),
+        ("train --data ../good.npy --out ..", 2, "exists already"),
+        ("train --config ../none.json", 2, "there is no file"),
+        ("train --config ../words.csv", 2, "not valid JSON"),
+        ("train --checkpoint-seconds -1", 2, "0 or more and finite, not -1"),
+        ("train --checkpoint-seconds inf", 2, "0 or more and finite, not inf"),
+        ("train --non-finite perhaps", 2, "--non-finite"),
+        ("train --resume", 2, "--resume"),
+        ("train --schedule-exponent 0.4", 2, "above 1/2 and at most 1"),
+        ("train --learning-rate inf", 2, "the learning rate must be positive and finite, not inf"),
+        ("train --learning-rate nan", 2, "the learning rate must be positive and finite, not nan"),
+        ("train --schedule-offset inf", 2, "must be positive and finite, not inf"),
+        ("train --temperature inf", 2, "a temperature is positive and finite, not inf"),
+        ("train --estimator enumeration --model linear --data ../good.npy", 2, TOO_MANY),
+        ("train --estimator enumeration --latent-kind gaussian --data ../good.npy", 2, "infinitely many states, too"),
+        ("evaluate", 2, "RUN"),
+        ("sample .. --out picture.gif", 2, ".png"),
+        ("encode .. --out codes.txt", 2, "codes.txt must end in .npz for arrays or .csv for a table"),
+        ("evaluate .. --samples 10 --bounds 1 50", 2, "1 to 10 particles"),
+        ("evaluate .. --samples 0", 2, "samples is 1 or more, not 0"),
+        ("evaluate .. --rows -5", 2, "rows is 1 or more, not -5"),
+        ("evaluate .. --out rows.txt", 2, "rows.txt must end in .npz for arrays or .csv for a table"),
+        ("evaluate .. --out nodir/x.npz", 2, NO_FOLDER.format("--out")),
+        ("evaluate .. --json nodir/x.json", 2, NO_FOLDER.format("--json")),
+        ("evaluate .. --json ..", 2, "is a folder: choose a file for --json"),
+        ("variance .. --json nodir/x.json", 2, NO_FOLDER.format("--json")),
+        ("sample .. --out nodir/x.png", 2, NO_FOLDER.format("--out")),
+        ("variance .. --rows 0", 2, "rows is 1 or more, not 0"),
+        ("variance .. --particles 0", 2, "particles is 1 or more, not 0"),
+        ("variance .. --moves 0", 2, "moves is 1 or more, not 0"),
+        ("variance .. --moves -1", 2, "moves is 1 or more, not -1"),
+        ("variance .. --reference-moves 0", 2, "at least 10 moves, not 0"),
+        ("variance .. --reference-moves -5", 2, "at least 10 moves, not -5"),
+        ("variance .. --draws 5", 2, "at least 20 draws, not 5"),
+        ("train --data ../none.csv", 1, "none.csv"),
+        ("train --data ../half.npy", 1, "half.npy"),
+        ("train --data ../words.csv", 1, "words.csv"),
+        ("train --data ../damaged.npz", 1, "damaged.npz"),
+        ("train --resume ..", 1, "is not a run folder"),
+        ("evaluate ..", 1, "is not a run folder"),
+        *((f"{command} .. --threads 0", 2, "threads is 1 or more, not 0") for command in COMMANDS),
     ],
 )
-def test_one_sentence_and_nothing_written(
-    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, sentence: str
-) -> None:
-    assert exit_code(arguments) == code
-    captured = capsys.readouterr()
-    assert sentence in captured.err
-    assert "Traceback" not in captured.err
-    assert captured.out == ""
+def test_one_sentence_and_nothing_written(here: Path, jsa: Terminal, command: str, code: int, sentence: str) -> None:
+    assert sentence in jsa.refuses(command, code=code)
     assert list(here.iterdir()) == []
 
 
-def test_evaluate_refuses_more_states_than_it_can_sum(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = ["--epochs", "1", "--test-samples", "2", "--threads", "1"]
-    assert exit_code(["train", "--data", "../tables/good.npy", "--model", "linear", *small, "--out", "run"]) == 0
-    assert exit_code(["evaluate", "run", "--exact"]) == 2
-    assert "too many to enumerate" in capsys.readouterr().err
+def test_evaluate_refuses_more_states_than_it_can_sum(here: Path, jsa: Terminal) -> None:
+    run_jsa("train --data ../good.npy --model linear --epochs 1 --test-samples 2 --threads 1 --out run")
+    assert "too many to enumerate" in jsa.refuses("evaluate run --exact")
     (here / "run" / "best.safetensors").write_bytes(b"short")
-    assert exit_code(["evaluate", "run"]) == 1
-    assert "damaged" in capsys.readouterr().err
+    assert "damaged" in jsa.refuses("evaluate run", code=1)
 
 
-@pytest.mark.parametrize(
-    "command", ["", "train", "evaluate", "sample", "encode", "describe", "variance", "report", "data", "list"]
-)
+@pytest.mark.parametrize("command", ["", "train", "report", "data", "list", *COMMANDS])
 def test_help_comes_without_torch(command: str) -> None:
     program = (
         "import sys\nfrom jsa.cli import main\n"

@@ -8,26 +8,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.own_tables import SIZES, codes, means_of, save, spelled
-from jsa.cli import main
+from helpers.own_tables import SIZES, arrays_of, means_of, save, spelled
+from helpers.terminal import Terminal, run_jsa
 
 # Codes of rows
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_codes_lead_back_to_the_rows_of_the_table(run: Path, split: str) -> None:
-    found = codes("--split", split)
+    found = arrays_of(f"encode run --split {split}")
     assert set(found) == {"h", "mean", "rows"}
     assert len(found["rows"]) == (160 if split == "train" else 20)
     assert found["mean"] == pytest.approx(means_of(spelled(200)[found["rows"]]), abs=1e-6)
 
 
 def test_all_rows_of_one_table_come_in_its_order(run: Path) -> None:
-    found = codes("--split", "all")
+    found = arrays_of("encode run --split all")
     assert found["rows"].tolist() == list(range(200))
     assert found["mean"] == pytest.approx(means_of(spelled(200)), abs=1e-6)
     for split in ("train", "valid", "test"):
-        rows = codes("--split", split)["rows"]
+        rows = arrays_of(f"encode run --split {split}")["rows"]
         assert np.flatnonzero(found["split"] == split).tolist() == rows.tolist()
     # The draws follow the probabilities: 600 bits, failure rate below 1e-6.
     spread = np.sqrt((found["mean"] * (1 - found["mean"])).sum())
@@ -35,9 +35,9 @@ def test_all_rows_of_one_table_come_in_its_order(run: Path) -> None:
 
 
 def test_all_rows_of_several_tables_come_one_after_the_other(home: Path) -> None:
-    save(Path("d/other.csv"), spelled(30, start=200))
-    assert main(["train", "--data", "d/t.csv", "--test-file", "d/other.csv", *SIZES, "--out", "run"]) == 0
-    found = codes("--split", "all")
+    save("d/other.csv", spelled(30, start=200))
+    run_jsa("train --data d/t.csv --test-file d/other.csv", SIZES, "--out run")
+    found = arrays_of("encode run --split all")
     assert found["split"].tolist() == ["train"] * 180 + ["valid"] * 20 + ["test"] * 30
     assert sorted(found["rows"][:200]) == list(range(200))
     assert found["rows"][200:].tolist() == list(range(30))
@@ -47,80 +47,68 @@ def test_all_rows_of_several_tables_come_one_after_the_other(home: Path) -> None
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("model", ["linear", "structured"])
-def test_rows_of_another_table_are_encoded(home: Path, classes: int, model: str) -> None:
+def test_rows_of_another_table_are_encoded(here: Path, classes: int, model: str) -> None:
     random = np.random.default_rng(0)
-    save(Path("d/t.csv"), random.integers(0, classes, (100, 6)))
+    save("t.csv", random.integers(0, classes, (100, 6)))
     # The largest class is missing there: it is the run that says how many classes there are.
     other = random.integers(0, max(2, classes - 1), (7, 6))
-    save(Path("d/new.csv"), other)
-    assert main(["train", "--data", "d/t.csv", *SIZES, "--model", model, "--hidden", "4", "--out", "run"]) == 0
-    found = codes("--data", "d/new.csv")
+    save("new.csv", other)
+    run_jsa("train --data t.csv", SIZES, f"--model {model} --hidden 4 --out run")
+    found = arrays_of("encode run --data new.csv")
     assert set(found) == {"h", "mean", "rows"}
     assert found["rows"].tolist() == list(range(7))
     assert found["mean"] == pytest.approx(means_of(other), abs=1e-6)
 
 
 def test_codes_of_another_table_have_a_file_of_their_own(run: Path) -> None:
-    save(Path("d/test.csv"), spelled(5))
-    for flags in ([], ["--data", "d/test.csv"], ["--split", "all"]):
-        assert main(["encode", "run", *flags]) == 0
+    save("d/test.csv", spelled(5))
+    for flags in ("", "--data d/test.csv", "--split all"):
+        run_jsa("encode run", flags)
     assert {path.name for path in run.glob("codes-*")} == {"codes-test.npz", "codes-test.csv.npz", "codes-all.npz"}
 
 
 @pytest.mark.parametrize(
     ("flags", "code", "sentence"),
     [
-        (["--data", "d/wide.csv"], 1, "d/wide.csv must have as many columns as the data of the run: 12, not 13"),
-        (["--data", "d/high.csv"], 1, "d/high.csv: row 1, column 1 (counted from 1) holds 2, but 2 classes go up to 1"),
-        (["--data", "d/none.csv"], 1, "d/none.csv cannot be read"),
-        (["--data", "d/t.csv", "--split", "all"], 2, "--data takes all rows of d/t.csv: leave out --split"),
+        ("--data d/wide.csv", 1, "d/wide.csv must have as many columns as the data of the run: 12, not 13"),
+        ("--data d/high.csv", 1, "d/high.csv: row 1, column 1 (counted from 1) holds 2, but 2 classes go up to 1"),
+        ("--data d/none.csv", 1, "d/none.csv cannot be read"),
+        ("--data d/t.csv --split all", 2, "--data takes all rows of d/t.csv: leave out --split"),
     ],
 )
-def test_what_cannot_be_encoded_is_said(
-    run: Path, capsys: pytest.CaptureFixture[str], flags: list[str], code: int, sentence: str
-) -> None:
-    save(Path("d/wide.csv"), np.column_stack([spelled(5), np.ones(5)]))
-    save(Path("d/high.csv"), 2 - spelled(5))
-    assert main(["encode", "run", *flags]) == code
-    assert sentence in capsys.readouterr().err
+def test_what_cannot_be_encoded_is_said(run: Path, jsa: Terminal, flags: str, code: int, sentence: str) -> None:
+    save("d/wide.csv", np.column_stack([spelled(5), np.ones(5)]))
+    save("d/high.csv", 2 - spelled(5))
+    assert sentence in jsa.refuses("encode run", flags, code=code)
     assert not list(run.glob("codes-*"))
 
 
 # The likelihood of each row
 
 
-def nll_of_rows(*flags: str) -> dict[str, np.ndarray]:
-    assert main(["evaluate", "run", *flags, "--out", "nll.npz"]) == 0
-    with np.load("nll.npz") as file:
-        return dict(file)
-
-
-def test_the_nll_of_each_row_leads_back_to_it(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = nll_of_rows("--exact", "--split", "valid", "--json", "figures.json")
-    assert "20 NLLs in nll.npz" in capsys.readouterr().out
-    assert found["rows"].tolist() == codes("--split", "valid")["rows"].tolist()
+def test_the_nll_of_each_row_leads_back_to_it(run: Path, jsa: Terminal) -> None:
+    found = arrays_of("evaluate run --exact --split valid --json figures.json")
+    assert "20 NLLs in nll.npz" in jsa("evaluate run --exact --split valid --out nll.npz").out
+    assert found["rows"].tolist() == arrays_of("encode run --split valid")["rows"].tolist()
     assert found["nll"].mean() == pytest.approx(json.loads(Path("figures.json").read_text())["nll"], rel=1e-12)
     # The same rows in another order, as a table of their own.
-    save(Path("turned.csv"), spelled(200)[found["rows"]][::-1])
-    turned = nll_of_rows("--exact", "--data", "turned.csv")
+    save("turned.csv", spelled(200)[found["rows"]][::-1])
+    turned = arrays_of("evaluate run --exact --data turned.csv")
     assert turned["rows"].tolist() == list(range(20))
     assert turned["nll"] == pytest.approx(found["nll"][::-1], rel=1e-6)
 
 
-def test_the_nll_of_the_first_rows_by_samples(run: Path) -> None:
-    exact, found = nll_of_rows("--exact", "--rows", "7"), nll_of_rows("--samples", "5000", "--rows", "7")
-    assert len(found["rows"]) == len(found["nll"]) == 7
-    assert found["nll"] == pytest.approx(exact["nll"], abs=0.2)
-    assert (found["effective_sample_size"] <= 5000).all()
+def test_the_nll_of_the_first_rows_by_samples_and_by_annealing(run: Path, jsa: Terminal) -> None:
+    exact = arrays_of("evaluate run --rows 7 --exact")
     assert np.isinf(exact["effective_sample_size"]).all()
-
-
-def test_annealing_comes_close_with_few_samples(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    exact = nll_of_rows("--exact", "--rows", "7")
-    found = nll_of_rows("--annealing-steps", "50", "--rows", "7", "--json", "figures.json")
-    assert "(Monte Carlo, 16 samples of 50 annealing steps)" in capsys.readouterr().out
+    # Annealing comes close with few samples.
+    for flags, samples, tolerance in (("--samples 5000", 5000, 0.2), ("--annealing-steps 50", 16, 0.3)):
+        found = arrays_of(f"evaluate run --rows 7 {flags}")
+        assert len(found["rows"]) == len(found["nll"]) == 7
+        assert found["nll"] == pytest.approx(exact["nll"], abs=tolerance)
+        assert (found["effective_sample_size"] <= samples).all()
+    shown = jsa("evaluate run --rows 7 --annealing-steps 50 --json figures.json").out
+    assert "(Monte Carlo, 16 samples of 50 annealing steps)" in shown
     assert json.loads(Path("figures.json").read_text())["annealing_steps"] == 50
-    assert found["nll"] == pytest.approx(exact["nll"], abs=0.3)
-    assert (found["effective_sample_size"] <= 16).all()
-    assert main(["evaluate", "run", "--exact", "--annealing-steps", "50"]) == 2
-    assert "--exact sums over all states, so nothing is annealed: leave out" in capsys.readouterr().err
+    said = jsa.refuses("evaluate run --exact --annealing-steps 50")
+    assert "--exact sums over all states, so nothing is annealed: leave out" in said

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jsa.cli import main
+from helpers.terminal import Terminal, run_jsa
 
 NAMES = ["smokes", "color", "sport", "children"]
-SIZES = ["--model", "linear", "--latents", "3", "--epochs", "60", "--learning-rate", "0.03", "--threads", "1"]
+SIZES = "--model linear --latents 3 --epochs 60 --learning-rate 0.03 --threads 1"
 
 
 def people(rows: int, seed: int) -> list[list[str]]:
@@ -25,33 +25,39 @@ def people(rows: int, seed: int) -> list[list[str]]:
     colors = np.where(smokes, "red", generator.choice(["red", "green", "blue"], rows))
     children = generator.integers(0, 4, rows)
     columns = (np.where(smokes, "yes", "no"), colors, np.where(smokes, "no", "yes"), children.astype(str))
-    return np.stack(columns, axis=1).tolist()
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
-def save(path: Path, rows: list[list[str]], names: list[str] | None = NAMES) -> Path:
-    with path.open("w", newline="") as file:
+def save(path: Path | str, rows: list[list[str]], names: list[str] | None = NAMES) -> Path:
+    with Path(path).open("w", newline="") as file:
         csv.writer(file).writerows([*([names] if names else []), *rows])
-    return path
+    return Path(path)
 
 
-def read(path: Path) -> list[list[str]]:
-    with path.open(newline="") as file:
+def read(path: Path | str) -> list[list[str]]:
+    with Path(path).open(newline="") as file:
         names, *rows = csv.reader(file)
     assert names == NAMES
     return rows
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a table of words, in ``run``."""
+def surveyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the run of a table of words, in ``run``."""
     folder = tmp_path_factory.mktemp("people")
-    save(folder / "people.csv", people(400, seed=0))
-    assert main(["train", "--data", str(folder / "people.csv"), *SIZES, "--out", str(folder / "run")]) == 0
+    run_jsa("train --data", save(folder / "people.csv", people(400, seed=0)), SIZES, "--out", folder / "run")
     return folder
 
 
+@pytest.fixture
+def folder(surveyed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That folder, to work in."""
+    monkeypatch.chdir(surveyed)
+    return surveyed
+
+
 def test_a_run_knows_its_words(folder: Path) -> None:
-    words = json.loads((folder / "run" / "data.json").read_text())["shape"]["words"]
+    words = json.loads(Path("run/data.json").read_text())["shape"]["words"]
     assert words == [["no", "yes"], ["blue", "green", "red"], ["no", "yes"], []]
 
 
@@ -60,21 +66,18 @@ def test_words_are_filled_in(folder: Path) -> None:
     for number, row in enumerate(holes):
         row[number % 3] = ""
     # Another order of rows, and no header: words say what they are.
-    table = save(folder / "holes.csv", holes[::-1], names=None)
-    assert main(["impute", str(folder / "run"), "--data", str(table), "--out", str(folder / "filled.csv")]) == 0
-    filled = read(folder / "filled.csv")[::-1]
-    kept = [
-        (given, found) for row, line in zip(holes, filled, strict=True) for given, found in zip(row, line, strict=True)
-    ]
-    assert all(given in ("", found) for given, found in kept)
+    save("holes.csv", holes[::-1], names=None)
+    run_jsa("impute run --data holes.csv --out filled.csv")
+    filled = read("filled.csv")[::-1]
+    given, found = np.array(holes), np.array(filled)
+    assert np.array_equal(given[given != ""], found[given != ""])
     for column, right in ((0, 0.95), (1, 0.3), (2, 0.95)):
-        hits = [one[column] == other[column] for one, other in zip(filled, whole, strict=True)][column::3]
-        assert np.mean(hits) > right
+        assert (found == np.array(whole))[column::3, column].mean() > right
 
 
 def test_words_are_drawn(folder: Path) -> None:
-    assert main(["sample", str(folder / "run"), "--count", "2000", "--out", str(folder / "drawn.csv")]) == 0
-    drawn = np.array(read(folder / "drawn.csv"))
+    run_jsa("sample run --count 2000 --out drawn.csv")
+    drawn = np.array(read("drawn.csv"))
     for column, words in enumerate([{"yes", "no"}, {"red", "green", "blue"}, {"yes", "no"}, {"0", "1", "2", "3"}]):
         assert set(drawn[:, column]) == words
     smokes = drawn[:, 0] == "yes"
@@ -82,42 +85,39 @@ def test_words_are_drawn(folder: Path) -> None:
     assert (drawn[smokes, 2] == "no").mean() > 0.9
 
 
-def test_words_describe_and_are_scored(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["describe", str(folder / "run"), "--variables", "1"]) == 0
-    assert "smokes = yes" in capsys.readouterr().out
-    likely, unlikely = (save(folder / f"{name}.csv", [["yes", "red", name, "1"]] * 2) for name in ("no", "yes"))
+def test_words_describe_and_are_scored(folder: Path, jsa: Terminal) -> None:
+    assert "smokes = yes" in jsa("describe run --variables 1").out
     found = []
-    for table in (likely, unlikely):
-        figures = folder / "nll.npz"
-        assert main(["evaluate", str(folder / "run"), "--data", str(table), "--out", str(figures)]) == 0
-        found.append(float(np.load(figures)["nll"][0]))
-    assert found[0] + 2 < found[1]
+    for sport in ("no", "yes"):
+        save("new.csv", [["yes", "red", sport, "1"]] * 2)
+        run_jsa("evaluate run --data new.csv --out nll.npz")
+        found.append(float(np.load("nll.npz")["nll"][0]))
+    likely, unlikely = found
+    assert likely + 2 < unlikely
 
 
-def test_words_that_a_terminal_cannot_show_are_shown_for_all_that(folder: Path, tmp_path: Path) -> None:
+def test_words_that_a_terminal_cannot_show_are_shown_for_all_that(tmp_path: Path) -> None:
     rows = [["ja" if cell == "yes" else cell.replace("green", "grün") for cell in row] for row in people(100, seed=0)]
-    table, run = save(tmp_path / "people.csv", rows), tmp_path / "run"
-    assert main(["train", "--data", str(table), *SIZES, "--epochs", "1", "--out", str(run)]) == 0
+    run = tmp_path / "run"
+    run_jsa("train --data", save(tmp_path / "people.csv", rows), SIZES, "--epochs 1 --out", run)
     command = [sys.executable, "-m", "jsa", "describe", str(run), "--columns", "100"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "color = gr\\xfcn" in done.stdout
 
 
-def test_other_words_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = save(folder / "other.csv", [["sometimes", "red", "no", "1"]] * 2)
-    assert main(["evaluate", str(folder / "run"), "--data", str(table)]) == 1
+def test_other_words_are_refused(folder: Path, jsa: Terminal) -> None:
+    save("other.csv", [["sometimes", "red", "no", "1"]] * 2)
     sentence = "holds 'sometimes', which is none of the words of that column in the data of the run: no, yes"
-    assert sentence in capsys.readouterr().err
+    assert sentence in jsa.refuses("evaluate run --data other.csv", code=1)
 
 
-def test_a_table_whose_words_changed_is_another_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_whose_words_changed_is_another_table(folder: Path, jsa: Terminal) -> None:
     # The classes of all rows are as they were.
     table, rows = folder / "people.csv", people(400, seed=0)
     before = table.read_text()
     try:
         save(table, [["yes!" if cell == "yes" else cell for cell in row] for row in rows])
-        assert main(["evaluate", str(folder / "run")]) == 1
+        assert "people.csv is not the table that the run was trained on" in jsa.refuses("evaluate run", code=1)
     finally:
         table.write_text(before)
-    assert "people.csv is not the table that the run was trained on" in capsys.readouterr().err

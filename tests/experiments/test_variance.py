@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers.own_tables import SIZES, save, spelled
-from jsa.cli import main
+from helpers.terminal import run_jsa
 from jsa.evaluation.results import LogVariance
 from jsa.experiments import worker
 from jsa.experiments.results import VariancePoint, read_variances
@@ -24,7 +24,7 @@ SOME = LogVariance(1.0, 0.5, 1.5)
 def run(tmp_path: Path) -> RunFolder:
     """A finished run with a snapshot of each epoch."""
     table, out = save(tmp_path / "own.csv", spelled(40)), tmp_path / "run"
-    assert main(["train", "--data", str(table), "--out", str(out), *SIZES, "--snapshot-every", "1"]) == 0
+    run_jsa("train --data", table, "--out", out, SIZES, "--snapshot-every 1")
     return RunFolder(out)
 
 

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 import numpy as np
-import pytest
 import torch
 
-from jsa.cli import main
+from helpers.terminal import run_jsa
 from jsa.data import Conditioned, IndexedDataset, Splits, load
 from jsa.runs.build import open_run
 
-SIZES = ["--model", "linear", "--latents", "3", "--epochs", "2", "--learning-rate", "0.02", "--threads", "1"]
-SIZES += ["--validation-samples", "5", "--test-samples", "5"]
+SIZES = "--model linear --latents 3 --epochs 2 --learning-rate 0.02 --threads 1 "
+SIZES += "--validation-samples 5 --test-samples 5"
 
 
 class LoadOptions(TypedDict, total=False):
@@ -59,28 +58,17 @@ def loaded(values: np.ndarray, **options: Unpack[LoadOptions]) -> Splits:
     return load(str(save("table.npy", values)), **options)
 
 
-COMMANDS = {
-    "evaluate": ["--samples", "5"],
-    "encode": [],
-    "describe": ["--rows", "10"],
-    "sample": ["--count", "3"],
-    "variance": ["--estimators", "rloo", "--draws", "20", "--rows", "10"],
-}
+COMMANDS = (
+    *("evaluate run --samples 5", "encode run", "describe run --rows 10", "sample run --count 3"),
+    "variance run --estimators rloo --draws 20 --rows 10",
+)
+"""Everything that is asked of a run."""
 
 
-def refused(command: str, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
-    """The sentence of a command that must not work."""
-    capsys.readouterr()
-    assert main([command, "run", *COMMANDS[command], *flags]) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Traceback" not in shown.err
-    return shown.err
-
-
-def codes(*flags: str) -> dict[str, np.ndarray]:
-    assert main(["encode", "run", *flags, "--out", "codes.npz"]) == 0
-    with np.load("codes.npz") as file:
+def arrays_of(command: str) -> dict[str, np.ndarray]:
+    """The arrays that a command writes."""
+    run_jsa(command, "--out arrays.npz")
+    with np.load("arrays.npz") as file:
         return dict(file)
 
 
