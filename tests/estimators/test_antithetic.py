@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from unittest import mock
 
 import pytest
 import torch
 
 from helpers.antithetic_noise import recorded_noise, with_noise
-from helpers.exact_expectations import largest_difference
 from helpers.methods import two_categorical_layers
 from helpers.recorded_states import recorded_states
-from helpers.small_models import Example, categorical, conditional, gradients, one_layer, repeated, two_layers
+from helpers.small_models import (
+    Example,
+    categorical,
+    conditional,
+    first_linear,
+    gradients,
+    largest_difference,
+    one_layer,
+    repeated,
+    two_layers,
+)
 from jsa import Batch, BeliefNetwork, LatentSpace, Layer
 from jsa.estimators.antithetic import Antithetic, inside
 from jsa.estimators.arm import ARM
@@ -20,7 +30,10 @@ from jsa.estimators.arms import ARMS
 from jsa.estimators.arsm import ARSM
 from jsa.estimators.disarm import DisARM
 
-SUPPORTED: list[tuple[Callable[[], Antithetic], Callable[[], Example]]] = [
+Make = Callable[[], Antithetic]
+MakeExample = Callable[[], Example]
+
+SUPPORTED: list[tuple[Make, MakeExample]] = [
     *(
         (make, example)
         for make in (ARM, partial(ARM, particles=4), DisARM, ARMS, partial(ARMS, particles=4))
@@ -31,41 +44,32 @@ SUPPORTED: list[tuple[Callable[[], Antithetic], Callable[[], Example]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("make", "example", "states", "calls"),
-    [
-        (ARM, one_layer, 2, 1),
-        (ARM, two_layers, 3, 1),
-        (partial(ARM, particles=6), one_layer, 6, 1),
-        (partial(DisARM, particles=4), two_layers, 6, 1),
-        (partial(ARMS, particles=5), one_layer, 5, 1),
-        (partial(ARMS, particles=5), two_layers, 9, 1),
-        (ARSM, categorical, 4, 2),
-        (ARSM, two_categorical_layers, 7, 2),
-    ],
-)
-def test_decoder_evaluations(
-    make: Callable[[], Antithetic], example: Callable[[], Example], states: int, calls: int
-) -> None:
+COSTS: list[tuple[Make, MakeExample, int, int]] = [
+    (ARM, one_layer, 2, 1),
+    (ARM, two_layers, 3, 1),
+    (partial(ARM, particles=6), one_layer, 6, 1),
+    (partial(DisARM, particles=4), two_layers, 6, 1),
+    (partial(ARMS, particles=5), one_layer, 5, 1),
+    (partial(ARMS, particles=5), two_layers, 9, 1),
+    (ARSM, categorical, 4, 2),
+    (ARSM, two_categorical_layers, 7, 2),
+]
+
+
+@pytest.mark.parametrize(("make", "example", "states", "calls"), COSTS)
+def test_decoder_evaluations(make: Make, example: MakeExample, states: int, calls: int) -> None:
     model, batch = (example().model, example().batch)
     evaluated = recorded_states(model)
-    encoded: list[int] = []
-    posterior = model.posterior
-
-    def counting(batch: Batch) -> object:
-        encoded.append(len(batch))
-        return posterior(batch)
-
-    model.posterior = counting
-    estimate = make()(model, batch)
+    with mock.patch.object(model, "posterior", wraps=model.posterior) as posterior:
+        estimate = make()(model, batch)
     assert sum(h[..., 0].numel() for h, _ in evaluated) == states * len(batch)
     assert len(evaluated) == calls
-    assert encoded == [len(batch)]
+    assert [len(call.args[0]) for call in posterior.call_args_list] == [len(batch)]
     assert estimate.log_weights.shape == (states, len(batch))
 
 
 @pytest.mark.parametrize(("make", "example"), SUPPORTED)
-def test_rows_are_averaged_and_never_summed(make: Callable[[], Antithetic], example: Callable[[], Example]) -> None:
+def test_rows_are_averaged_and_never_summed(make: Make, example: MakeExample) -> None:
     model, batch = (example().model, example().batch)
     noise = recorded_noise(make(), example())
     once = gradients(model, with_noise(make(), noise)(model, batch).loss)
@@ -76,16 +80,13 @@ def test_rows_are_averaged_and_never_summed(make: Callable[[], Antithetic], exam
 
 @pytest.mark.parametrize("extreme", [-200.0, -30.0, 30.0, 200.0])
 @pytest.mark.parametrize("make", [ARM, DisARM, partial(ARMS, particles=4)])
-def test_certain_bits_are_certain(
-    make: Callable[[], Antithetic], extreme: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_certain_bits_are_certain(make: Make, extreme: float, monkeypatch: pytest.MonkeyPatch) -> None:
     # Random numbers of exactly 0 do come up in single precision, once in 2^24.
-    monkeypatch.setattr(torch, "rand", lambda size, **options: torch.zeros(size, **options))
+    monkeypatch.setattr(torch, "rand", torch.zeros)
     model = BeliefNetwork(Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 3)))
-    (conditional_of_data,) = model.inference
     with torch.no_grad():
-        conditional_of_data.network.layers[0].bias.fill_(extreme)
-        conditional_of_data.network.layers[0].weight.zero_()
+        first_linear(model.inference).bias.fill_(extreme)
+        first_linear(model.inference).weight.zero_()
     batch = Batch(torch.ones(50, 4), torch.arange(50))
     seen = recorded_states(model)
     loss = make()(model, batch).loss

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise, product
 
 import pytest
@@ -11,12 +13,22 @@ from torch import Tensor
 
 from helpers.antithetic_noise import PAIRS, with_noise
 from helpers.conformance.antithetic import FlatARM, SharedARM, WithoutTheProbability
-from helpers.exact_expectations import largest_difference
-from helpers.small_models import STYLE, Example, Gradients, conditional, gradients, one_layer, randomize
+from helpers.small_models import (
+    STYLE,
+    Example,
+    Gradients,
+    conditional,
+    gradients,
+    largest_difference,
+    one_layer,
+    randomize,
+)
 from helpers.targets import elbo_gradients
-from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer, LayeredPosterior
+from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer
 from jsa.distributions import Bernoulli
 from jsa.estimators.antithetic import AntitheticPairs, Coupling
+
+Kind = Callable[[], AntitheticPairs]
 
 
 def layers_of_bits(*sizes: int, seed: int = 7) -> Example:
@@ -27,24 +39,16 @@ def layers_of_bits(*sizes: int, seed: int = 7) -> Example:
     return Example(randomize(network, seed), Batch(x, torch.arange(1)))
 
 
-def two_small_layers() -> Example:
-    """Small enough for all combinations of pieces, of which a layer has more the more ancestors it may have."""
-    return layers_of_bits(2, 1)
-
-
-def three_small_layers() -> Example:
-    """Likewise."""
-    return layers_of_bits(1, 1, 1)
+# Small enough for all combinations of pieces, of which a layer has more the more ancestors it may have.
+two_small_layers, three_small_layers = partial(layers_of_bits, 2, 1), partial(layers_of_bits, 1, 1, 1)
 
 
 def breakpoints(model: LatentVariableModel, batch: Batch, layer: int) -> Tensor:
     """For each bit of a layer, where its draw or its antithetic draw can change, whatever its ancestors."""
-    posterior = model.posterior(batch)
-    assert isinstance(posterior, LayeredPosterior)
+    posterior = Example(model, batch).layers
     ancestors = torch.zeros(1, 1, 0, dtype=torch.float64)
     if layer > 0:
-        above = LatentSpace(model.latent.layers[:layer]).enumerate(torch.float64)
-        ancestors = above.unsqueeze(1)
+        ancestors = LatentSpace(model.latent.layers[:layer]).enumerate(torch.float64).unsqueeze(1)
     with torch.no_grad():
         probabilities = posterior.conditional(layer, ancestors).mean.reshape(-1, model.latent.layers[layer].variables)
     return torch.cat([probabilities, 1 - probabilities]).T
@@ -63,15 +67,10 @@ def boxes(model: LatentVariableModel, batch: Batch) -> Iterator[tuple[list[Tenso
     sizes = [layer.variables for layer in model.latent.layers]
     for box in product(*sides):
         middle = torch.tensor([[[middle for middle, _ in box]]], dtype=torch.float64)
-        volume = 1.0
-        for _, length in box:
-            volume *= length
-        yield list(middle.split(sizes, dim=-1)), volume
+        yield list(middle.split(sizes, dim=-1)), math.prod(length for _, length in box)
 
 
-def gradient_in_box(
-    kind: type[AntitheticPairs], model: LatentVariableModel, batch: Batch, u: list[Tensor]
-) -> Gradients:
+def gradient_in_box(kind: Kind, model: LatentVariableModel, batch: Batch, u: list[Tensor]) -> Gradients:
     estimator = with_noise(kind(), (torch.stack([1 - uniforms, uniforms]) for uniforms in u))
     return gradients(model, estimator(model, batch).loss)
 
@@ -81,7 +80,7 @@ def rows(example: Example) -> list[Batch]:
     return [example.batch.take(torch.tensor([row])) for row in range(len(example.batch))]
 
 
-def expected_gradient(kind: type[AntitheticPairs], model: LatentVariableModel, batch: Batch) -> Gradients:
+def expected_gradient(kind: Kind, model: LatentVariableModel, batch: Batch) -> Gradients:
     """The expectation of the estimator's gradient for a batch of one."""
     total = {name: torch.zeros_like(parameter) for name, parameter in model.named_parameters()}
     volumes = 0.0
@@ -95,7 +94,7 @@ def expected_gradient(kind: type[AntitheticPairs], model: LatentVariableModel, b
 
 @pytest.mark.parametrize("kind", PAIRS)
 @pytest.mark.parametrize("make", [one_layer, conditional, two_small_layers, three_small_layers])
-def test_expected_gradient_is_exact(kind: type[AntitheticPairs], make: Callable[[], Example]) -> None:
+def test_expected_gradient_is_exact(kind: Kind, make: Callable[[], Example]) -> None:
     # In all parameters, not the logits alone: the encoder before them and the decoder beside them included.
     example = make()
     for batch in rows(example):
@@ -106,7 +105,7 @@ def test_expected_gradient_is_exact(kind: type[AntitheticPairs], make: Callable[
 @pytest.mark.parametrize(
     ("kind", "make"), [(SharedARM, two_small_layers), (FlatARM, two_small_layers), (WithoutTheProbability, one_layer)]
 )
-def test_expected_gradient_of_wrong_twins_is_not(kind: type[AntitheticPairs], make: Callable[[], Example]) -> None:
+def test_expected_gradient_of_wrong_twins_is_not(kind: Kind, make: Callable[[], Example]) -> None:
     example = make()
     batch, *_ = rows(example)
     expected = elbo_gradients(example.model, batch)
@@ -114,7 +113,7 @@ def test_expected_gradient_of_wrong_twins_is_not(kind: type[AntitheticPairs], ma
 
 
 @pytest.mark.parametrize("kind", PAIRS)
-def test_expected_logit_gradient_is_exact(kind: type[AntitheticPairs]) -> None:
+def test_expected_logit_gradient_is_exact(kind: Kind) -> None:
     logits = torch.tensor([[-1.3, 0.4, 2.1]], dtype=torch.float64, requires_grad=True)
     table = torch.randn(8, dtype=torch.float64)
     space = LatentSpace.of(Layer("bernoulli", 3))

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from helpers.antithetic_noise import recorded_noise, with_noise
-from helpers.exact_expectations import largest_difference
 from helpers.significance import assert_frequencies, assert_mean
-from helpers.small_models import Example, gradients, one_layer, two_layers
+from helpers.small_models import Example, gradients, largest_difference, one_layer, two_layers
 from jsa import LatentSpace, Layer
 from jsa.distributions import Bernoulli
 from jsa.estimators.arms import ARMS, inverse_of_one_less_correlation
@@ -76,8 +75,6 @@ def test_arms_is_exact_given_the_law_of_pairs(particles: int) -> None:
 def test_arms_with_two_particles_is_disarm(make: Callable[[], Example]) -> None:
     example = make()
     noise = recorded_noise(DisARM(), example)
-    found = [
-        gradients(example.model, with_noise(kind(), noise)(example.model, example.batch).loss)
-        for kind in (ARMS, DisARM)
-    ]
+    losses = (with_noise(make(), noise)(example.model, example.batch).loss for make in (ARMS, DisARM))
+    found = [gradients(example.model, loss) for loss in losses]
     assert largest_difference(*found) < 1e-12

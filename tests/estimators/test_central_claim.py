@@ -14,7 +14,7 @@ import jaxtyping
 import pytest
 import torch
 
-from helpers.small_models import enumerated
+from helpers.small_models import enumerated, first_linear
 from jsa import (
     JSA,
     Batch,
@@ -40,10 +40,11 @@ class BlindNetwork(BeliefNetwork):
 
     def __init__(self, observed: Layer, latent: LatentSpace) -> None:
         super().__init__(observed, latent)
-        self.inference = torch.nn.ParameterList([torch.zeros(latent.width)])
+        logits = torch.nn.Embedding.from_pretrained(torch.zeros(1, latent.width), freeze=False)
+        self.inference = torch.nn.ModuleList([logits])
 
     def posterior(self, batch: Batch) -> LayeredPosterior:
-        return LayeredPosterior(self.latent, Bernoulli(self.inference[0].expand(len(batch), -1)))
+        return LayeredPosterior(self.latent, Bernoulli(self.inference[0](torch.zeros_like(batch.index))))
 
 
 def clustered_rows(seed: int) -> Batch:
@@ -63,7 +64,7 @@ def initial_model(kind: str, seed: int) -> BeliefNetwork:
     make = {"blind": BlindNetwork, "amortized": BeliefNetwork}[kind]
     model = make(Layer("bernoulli", BITS * COPIES), LatentSpace.of(Layer("bernoulli", BITS))).double()
     generator = torch.Generator().manual_seed(seed)
-    decoder = model.generative[0].network.layers[0]
+    decoder = first_linear(model.generative)
     with torch.no_grad():
         noise = torch.randn(decoder.weight.shape, generator=generator, dtype=torch.float64)
         decoder.weight.copy_(torch.eye(BITS).repeat(COPIES, 1) + 0.3 * noise)
@@ -84,7 +85,7 @@ def maximum_likelihood(initial: BeliefNetwork, batch: Batch) -> float:
         ascent = torch.autograd.grad(log_likelihood(model, batch), parameters)
         with torch.no_grad():
             for parameter, direction in zip(parameters, ascent, strict=True):
-                parameter += 2 * direction
+                parameter.add_(direction, alpha=2)
     optimizer = torch.optim.LBFGS(parameters, max_iter=300, tolerance_grad=1e-8, line_search_fn="strong_wolfe")
 
     def loss() -> torch.Tensor:
@@ -108,7 +109,7 @@ def joint_stochastic_approximation(initial: BeliefNetwork, batch: Batch, stage: 
         descent = torch.autograd.grad(estimator(model, batch).loss, parameters)
         with torch.no_grad():
             for parameter, direction in zip(parameters, descent, strict=True):
-                parameter -= size * direction
+                parameter.sub_(direction, alpha=size)
     return log_likelihood(model, batch).item()
 
 

@@ -10,24 +10,20 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.conformance.cases import Case
-from helpers.conformance.comparison import CASES, compare
+from helpers.conformance.cases import Case, of
+from helpers.conformance.comparison import CASES, MODELS, compare
 from helpers.exact_expectations import RowsTouchError
-from helpers.small_models import EXAMPLES
+from helpers.small_models import one_layer
 from jsa import Batch, Estimate, Estimator, LatentVariableModel
 from jsa.estimators.base import score_samples
 
 PROOFS = [pytest.param(case, name, id=f"{case.name}, {name}") for case in CASES for name in case.examples]
-TWINS = [
-    pytest.param(case, twin, id=f"{case.name}, {twin}")  # a line a twin
-    for case in CASES
-    for twin in case.twins
-]
+TWINS = [pytest.param(case, twin, id=f"{case.name}, {twin}") for case in CASES for twin in case.twins]
 
 
 @pytest.mark.parametrize(("case", "name"), PROOFS)
 def test_unbiased(case: Case, name: str) -> None:
-    outcome = compare(case, case.make, EXAMPLES[name]())
+    outcome = compare(case, case.make, MODELS[name]())
     sys.stdout.write(f"\n{case.name:28} | {case.target_name:28} | {name:16} | {outcome.figures}\n")
     assert outcome.right, outcome.figures
 
@@ -36,7 +32,7 @@ def test_unbiased(case: Case, name: str) -> None:
 def test_wrong_twin_is_refused(case: Case, twin: str) -> None:
     name, make = case.twins[twin]
     # All draws of a twin are enumerated only if it makes as many as its case.
-    outcome = compare(case, make, EXAMPLES[name]())
+    outcome = compare(case, make, MODELS[name]())
     sys.stdout.write(f"\n{case.name:28} | twin: {twin:22} | {name:16} | {outcome.figures}\n")
     assert not outcome.right, outcome.figures
 
@@ -67,5 +63,5 @@ def test_rows_that_know_of_each_other_are_not_enumerated_one_by_one() -> None:
     case = replace(next(case for case in CASES if case.name == "REINFORCE"), draws=1)
     for wrong in (False, True):
         with pytest.raises(RowsTouchError, match="leave draws= out"):
-            compare(case, lambda model, batch, wrong=wrong: OtherRows(wrong), EXAMPLES["one-layer"]())
-    assert compare(replace(case, draws=None), lambda model, batch: OtherRows(), EXAMPLES["one-layer"]()).right
+            compare(case, of(OtherRows, wrong=wrong), one_layer())
+    assert compare(replace(case, draws=None), of(OtherRows), one_layer()).right

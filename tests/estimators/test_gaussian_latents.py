@@ -8,7 +8,7 @@ from scipy import stats
 from torch import Tensor
 
 from helpers.significance import assert_mean, threshold
-from helpers.small_models import RowsInMemory, repeated
+from helpers.small_models import RowsInMemory, first_linear, repeated
 from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Stage, likelihood
 
 LOADINGS = torch.tensor([[1.0, 0.5], [-0.7, 0.8], [0.3, -0.6]], dtype=torch.float64)
@@ -36,8 +36,7 @@ def marginal() -> stats.rv_continuous:
 def model() -> BeliefNetwork:
     """h ~ N(0, I), x | h ~ N(W h + b, D), and a factorized q that is off in mean and wider than the posterior."""
     network = BeliefNetwork(Layer("gaussian", 3), LatentSpace.of(Layer("gaussian", 2))).double()
-    decoder = network.generative[0].network.layers[0]
-    encoder = network.inference[0].network.layers[0]
+    decoder, encoder = first_linear(network.generative), first_linear(network.inference)
     gain = posterior_covariance() @ (LOADINGS.T / NOISE.square())
     spread = 1.4 * posterior_covariance().diagonal().sqrt()
     with torch.no_grad():

@@ -9,8 +9,8 @@ from torch import Tensor
 import jsa.importance
 from helpers.path_laws import transition_matrix
 from helpers.significance import FAILURE_RATE, assert_frequencies, frequency_p_value
-from helpers.small_models import Enumerated, Example, enumerated, repeated, state_numbers
-from jsa import JSA, Batch, Stage
+from helpers.small_models import Enumerated, Example, repeated, state_numbers
+from jsa import JSA, Stage
 from jsa.experiments.worker import stale_weight_path
 
 COPIES = 4_000
@@ -26,8 +26,9 @@ def visits_needed(exact: Enumerated) -> int:
     return next(visits for visits in range(1, 1000) if slowest ** (PARTICLES * visits) < 1e-4)
 
 
-def states_after_visits(example: Example, batch: Batch, visits: int) -> Tensor:
+def states_after_visits(example: Example, visits: int) -> Tensor:
     """The numbers of the cached states, a column for each of the few rows; all chains are independent."""
+    batch = repeated(example.batch, COPIES)
     estimator = JSA(example.model.latent, len(batch), PARTICLES, Stage.PERSISTENT)
     for _ in range(visits):
         order = torch.randperm(len(batch))
@@ -41,20 +42,16 @@ def states_after_visits(example: Example, batch: Batch, visits: int) -> Tensor:
 
 @torch.no_grad()
 def test_chains_come_to_the_posterior_of_their_row(example: Example) -> None:
-    exact = enumerated(example.model, example.batch)
-    batch = repeated(example.batch, COPIES)
-    numbers = states_after_visits(example, batch, visits_needed(exact))
+    numbers = states_after_visits(example, visits_needed(example.exact))
     for row in range(len(example.batch)):
-        assert_frequencies(numbers[:, row], exact.posterior[:, row])
+        assert_frequencies(numbers[:, row], example.exact.posterior[:, row])
 
 
 @torch.no_grad()
 def test_stale_weights_lead_elsewhere(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
     """The power of the test above."""
-    exact = enumerated(example.model, example.batch)
-    batch = repeated(example.batch, COPIES)
-    visits = visits_needed(exact)
+    exact = example.exact
     monkeypatch.setattr(jsa.importance, "independence_path", stale_weight_path)
-    numbers = states_after_visits(example, batch, visits)
+    numbers = states_after_visits(example, visits_needed(exact))
     values = [frequency_p_value(numbers[:, row], exact.posterior[:, row]) for row in range(len(example.batch))]
     assert min(values) < FAILURE_RATE

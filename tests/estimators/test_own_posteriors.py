@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from helpers.methods import estimator_of
 from helpers.small_models import TorchPosteriorModel, gradients, one_layer
-from jsa import Batch, BeliefNetwork, Posterior
-from jsa.estimators.registry import build_estimator
+from jsa import Batch, Posterior
 
 
 class StraightThroughPosterior:
@@ -35,22 +33,19 @@ class OwnModel(TorchPosteriorModel):
     cut = False
 
     def posterior(self, batch: Batch) -> Posterior:
-        return StraightThroughPosterior(self.network.posterior(batch).first.logits, self.cut)
+        return StraightThroughPosterior(self.logits(batch), self.cut)
 
 
 @pytest.mark.parametrize(
     "name", ["jsa", "jsa-rao-blackwell", "hybrid", "msc", "rws", "reinforce", "rloo", "nvil", "vimco"]
 )
 def test_a_gradient_of_the_draws_is_cut_off(name: str) -> None:
-    example = one_layer()
-    assert isinstance(example.model, BeliefNetwork)
-    model = OwnModel(example.model)
-    found = []
+    example, found = one_layer(), []
+    model = OwnModel(example.network)
     for cut in (True, False):
         model.cut = cut
-        torch.manual_seed(3)
         options = {} if name in ("reinforce", "nvil") else {"particles": 4}
-        estimator = build_estimator(name, model.latent, inputs=4, rows=3, options=options).double()
+        estimator = estimator_of(name, model, example.batch, seed=3, **options)
         found.append(gradients(model, estimator(model, example.batch).loss))
     for parameter in found[0]:
         assert torch.equal(found[0][parameter], found[1][parameter])
@@ -59,5 +54,5 @@ def test_a_gradient_of_the_draws_is_cut_off(name: str) -> None:
 def test_its_draws_would_carry_one() -> None:
     """The power of the test above."""
     example = one_layer()
-    model = OwnModel(copy.deepcopy(example.model))
+    model = OwnModel(example.network)
     assert model.posterior(example.batch).sample((2,)).requires_grad

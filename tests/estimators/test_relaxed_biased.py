@@ -10,16 +10,28 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from helpers.conformance.relaxed import RELAXABLE
-from helpers.gradient_checks import assert_biased, assert_unbiased
-from helpers.relaxed_examples import draws_of
+from helpers.gradient_checks import assert_biased, assert_unbiased, draws_of
+from helpers.recorded_states import recorded_states
 from helpers.significance import assert_mean
-from helpers.small_models import EXAMPLES, STYLE, Example, Gradients, bits, enumerated, gradients, randomize, repeated
+from helpers.small_models import (
+    EXAMPLES,
+    STYLE,
+    Example,
+    Gradients,
+    Wrapped,
+    bits,
+    enumerated,
+    gradients,
+    logits_of,
+    randomize,
+    repeated,
+)
 from helpers.targets import elbo, elbo_gradients
-from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer
+from jsa import BeliefNetwork, LatentSpace, Layer
 from jsa.estimators.concrete import Concrete
 from jsa.estimators.gumbel_softmax import GumbelSoftmax
 from jsa.estimators.straight_through import StraightThrough
-from jsa.relaxation import LatentConditionals, relaxed_log_density
+from jsa.relaxation import LatentConditionals, discrete, relaxed_log_density
 
 
 def part(values: Gradients, of_inference: bool) -> Gradients:
@@ -33,29 +45,12 @@ def bias(draws: Gradients, exact: Gradients) -> float:
     return float(off.norm() / torch.cat([gradient.flatten() for gradient in exact.values()]).norm())
 
 
-class LogJointOnly(LatentVariableModel):
-    """A model that says nothing of its prior, as most models of users."""
-
-    relaxable = True
-
-    def __init__(self, inner: LatentVariableModel) -> None:
-        super().__init__()
-        self.latent = inner.latent
-        self.inner = inner
-
-    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
-        return self.inner.log_joint(batch, h)
-
-    def posterior(self, batch: Batch) -> object:
-        return self.inner.posterior(batch)
-
-
 @pytest.mark.parametrize("tells", [False, True], ids=["log_joint only", "tells its prior"])
 @pytest.mark.parametrize("name", RELAXABLE)
 def test_the_bias_of_gumbel_softmax_vanishes_with_the_temperature(name: str, tells: bool) -> None:
     example = EXAMPLES[name]()
-    if not tells:
-        example = Example(LogJointOnly(example.model), example.batch)
+    if not tells:  # as most models of users
+        example = Example(Wrapped(example.model), example.batch)
     assert isinstance(example.model, LatentConditionals) == tells
     exact = elbo_gradients(example.model, example.batch)
     drawn = [draws_of(GumbelSoftmax(1, tau), example, copies=6_000, repetitions=20) for tau in (1.0, 0.3, 0.1)]
@@ -80,23 +75,13 @@ def test_straight_through_is_exact_for_theta_and_biased_for_phi(name: str) -> No
 
 
 @pytest.mark.parametrize("name", RELAXABLE)
-def test_straight_through_gives_theta_the_gradient_of_log_p_at_its_states(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_straight_through_gives_theta_the_gradient_of_log_p_at_its_states(name: str) -> None:
     example = EXAMPLES[name]()
-    seen: list[Tensor] = []
-    real = type(example.model).log_joint
-
-    def recorded(self: LatentVariableModel, batch: Batch, h: Tensor) -> Tensor:
-        seen.append(h.detach())
-        return real(self, batch, h)
-
-    monkeypatch.setattr(type(example.model), "log_joint", recorded)
+    seen = recorded_states(example.model)
     got = part(gradients(example.model, StraightThrough(3, 0.7)(example.model, example.batch).loss), False)
-    (h,) = seen
-    states = example.model.latent.enumerate(torch.float64)
-    assert (h.unsqueeze(-2) == states).all(-1).any(-1).all()
-    expected = -real(example.model, example.batch, h).mean()
+    ((h, _),) = seen
+    assert example.model.latent.contains(h)
+    expected = -example.model.log_joint(example.batch, h).mean()
     for parameter_name, parameter in example.model.named_parameters():
         # The prior is averaged over the states of its layer, so that its gradient is not that at the states.
         if parameter_name in got and "prior" not in parameter_name:
@@ -107,18 +92,14 @@ def test_straight_through_gives_theta_the_gradient_of_log_p_at_its_states(
 def test_with_one_layer_the_divergence_is_analytic() -> None:
     """Where the model tells its prior, the part of the bound without the decoder does not depend on the draw."""
     example = EXAMPLES["one-layer"]()
-    model = example.model
-    assert isinstance(model, BeliefNetwork)
-    posterior = model.posterior(example.batch)
-    divergence = torch.distributions.kl_divergence(
-        torch.distributions.Bernoulli(logits=posterior.first.logits),
-        torch.distributions.Bernoulli(logits=model.prior_parameters),
-    ).sum(-1)
+    model, logits, law = example.network, logits_of(example.layers), torch.distributions
+    prior = law.Bernoulli(logits=model.prior_parameters)
+    divergence = law.kl_divergence(law.Bernoulli(logits=logits), prior).sum(-1)
     torch.manual_seed(3)
     estimate = GumbelSoftmax(2, 0.4)(model, example.batch)
     torch.manual_seed(3)
     u = torch.rand(2, 3, 3, dtype=torch.float64)
-    y = ((posterior.first.logits + u.logit()) / 0.4).sigmoid()
+    y = ((logits + u.logit()) / 0.4).sigmoid()
     by_hand = model.observation(y).log_prob(example.batch.x).mean() - divergence.mean()
     torch.testing.assert_close(-estimate.loss, by_hand)
     ours, theirs = gradients(model, -estimate.loss), gradients(model, by_hand)
@@ -133,13 +114,13 @@ def one_bit() -> Example:
     return Example(randomize(network, 7), bits(rows=3, width=3))
 
 
-def relaxed_bound(model: BeliefNetwork, batch: Batch, temperature: float, prior_temperature: float) -> Tensor:
+def relaxed_bound(example: Example, temperature: float, prior_temperature: float) -> Tensor:
     """The ELBO of the relaxed model by quadrature: no draw, no reparameterization."""
     s = torch.linspace(-120, 120, 24_001, dtype=torch.float64).reshape(-1, 1, 1)
-    q, p = model.posterior(batch).first, model.prior
+    model, q, p = example.network, discrete(example.layers.first), discrete(example.network.prior)
     log_q = relaxed_log_density(q, s, temperature)
     log_p = relaxed_log_density(p, s, prior_temperature)
-    reconstruction = model.observation(s.sigmoid()).log_prob(batch.x)
+    reconstruction = model.observation(s.sigmoid()).log_prob(example.batch.x)
     return torch.trapezoid(log_q.exp() * (reconstruction + log_p - log_q), s.flatten(), dim=0).mean()
 
 
@@ -148,19 +129,17 @@ def test_concrete_is_unbiased_for_the_bound_of_the_relaxed_model(
     temperature: float, prior_temperature: float | None
 ) -> None:
     example = one_bit()
-    assert isinstance(example.model, BeliefNetwork)
-    bound = relaxed_bound(example.model, example.batch, temperature, prior_temperature or temperature)
+    bound = relaxed_bound(example, temperature, prior_temperature or temperature)
     draws = draws_of(Concrete(2, temperature, prior_temperature), example, copies=8_000)
     assert_unbiased(draws, gradients(example.model, -bound))
-    other = relaxed_bound(example.model, example.batch, 1.3 * temperature, prior_temperature or temperature)
+    other = relaxed_bound(example, 1.3 * temperature, prior_temperature or temperature)
     assert_biased(draws, gradients(example.model, -other))
 
 
-def limit_of_concrete(model: LatentVariableModel, batch: Batch) -> Tensor:
+def limit_of_concrete(example: Example) -> Tensor:
     """The discrete reconstruction less the divergence between logistic variables, by enumeration and quadrature."""
-    assert isinstance(model, BeliefNetwork)
-    exact = enumerated(model, batch)
-    q, p = model.posterior(batch).first.logits, model.prior_parameters
+    model, exact = example.network, enumerated(example.model, example.batch)
+    q, p = logits_of(example.layers), model.prior_parameters
     h = exact.states.unsqueeze(1)
     reconstruction = (exact.log_inference.exp() * (exact.log_joint - model.prior.log_prob(h))).sum(0)
     e = torch.linspace(-60, 60, 12_001, dtype=torch.float64).reshape(-1, 1, 1)
@@ -173,7 +152,7 @@ def limit_of_concrete(model: LatentVariableModel, batch: Batch) -> Tensor:
 def test_concrete_tends_to_the_divergence_of_logistic_variables_and_not_to_the_elbo() -> None:
     example = EXAMPLES["one-layer"]()
     elbo = elbo_gradients(example.model, example.batch)
-    limit = gradients(example.model, -limit_of_concrete(example.model, example.batch))
+    limit = gradients(example.model, -limit_of_concrete(example))
     drawn = {tau: draws_of(Concrete(1, tau), example, 4_000, 20) for tau in (1.0, 0.3, 0.1)}
     to_limit = [bias(draws, limit) for draws in drawn.values()]
     to_elbo = [bias(draws, elbo) for draws in drawn.values()]
@@ -193,8 +172,8 @@ def test_concrete_bounds_the_likelihood_of_the_relaxed_model(name: str) -> None:
     means = []
     for factor in (1.0, 0.6):
         with torch.no_grad():
-            for parameter in example.model.inference.parameters():
-                parameter.mul_(factor)
+            for name, parameter in example.model.named_parameters():
+                parameter.mul_(factor if "inference" in name else 1)
             weights = Concrete(1, 1.0)(example.model, batch).log_weights.reshape(-1, 3).exp()
         means.append((weights.mean(0), weights.std(0) / len(weights) ** 0.5))
     (first, first_error), (second, second_error) = means

@@ -32,29 +32,22 @@ class Table(LatentVariableModel):
         return self.table[h[..., 0].long(), h[..., 1].long()]
 
 
-def gradients_of(estimator_kind: type[VIMCO] | type[LeaveOneOut], draws: torch.Tensor) -> Table:
+def differences(kind: type[VIMCO] | type[LeaveOneOut], record: dict[str, list[float]]) -> list[torch.Tensor]:
+    """By how much of it each number of the gradient is off the recorded one."""
+    draws = torch.tensor(record["draws"], dtype=torch.float64)
     model = Table()
     fixed = FixedDraws(model)
     fixed.draws = draws.unsqueeze(1)
     batch = Batch(torch.zeros(1, 1, dtype=torch.float64), torch.zeros(1, dtype=torch.int64))
-    estimator_kind(particles=len(draws))(fixed, batch).loss.backward()
-    return model
+    found = torch.autograd.grad(kind(particles=len(draws))(fixed, batch).loss, [model.logits, model.table])
+    expected = [torch.tensor(record[f"gradient_of_{name}"], dtype=torch.float64) for name in ("logits", "table")]
+    return [(one - other).abs() / (1e-2 + other.abs()) for one, other in zip(found, expected, strict=True)]
 
 
 @pytest.mark.parametrize("record", FIXTURE["gradients"], ids=lambda record: f"n = {len(record['draws'])}")
 def test_the_gradient_is_that_of_tensorflow_probability(record: dict[str, list[float]]) -> None:
-    draws = torch.tensor(record["draws"], dtype=torch.float64)
-    model = gradients_of(VIMCO, draws)
-    for parameter, key in ((model.logits, "gradient_of_logits"), (model.table, "gradient_of_table")):
-        expected = torch.tensor(record[key], dtype=torch.float64)
-        assert parameter.grad is not None
-        assert torch.allclose(parameter.grad, expected, rtol=1e-8, atol=1e-10)
+    assert all((off <= 1e-8).all() for off in differences(VIMCO, record))
 
 
 def test_leave_one_out_is_another_method() -> None:
-    record = FIXTURE["gradients"][1]
-    model = gradients_of(LeaveOneOut, torch.tensor(record["draws"], dtype=torch.float64))
-    assert model.logits.grad is not None
-    assert not torch.allclose(
-        model.logits.grad, torch.tensor(record["gradient_of_logits"], dtype=torch.float64), rtol=0.01
-    )
+    assert differences(LeaveOneOut, FIXTURE["gradients"][1])[0].max() > 0.01

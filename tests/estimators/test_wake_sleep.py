@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import torch
 
-from helpers.gradient_checks import assert_unbiased, gradient_draws, largest_score, limit
-from helpers.small_models import Example, enumerated, exact_gradients, gradients, one_layer, repeated
+from helpers.gradient_checks import assert_unbiased, draws_of, largest_score, limit
+from helpers.small_models import (
+    Example,
+    enumerated,
+    exact_gradients,
+    gradients,
+    gradients_of,
+    largest_difference,
+    one_layer,
+)
 from helpers.targets import marginal_and_bound_gradients
 from jsa import Batch, BeliefNetwork
 from jsa.estimators import ReweightedWakeSleep
 
 
 def bias(example: Example, particles: int) -> float:
-    exact = exact_gradients(example.model, example.batch)
     wake = marginal_and_bound_gradients(example.model, example.batch, particles)
-    return max(float((wake[name] - exact[name]).abs().max()) for name in exact)
+    return largest_difference(wake, exact_gradients(example.model, example.batch))
 
 
 def test_the_bias_of_the_wake_phase_falls_with_the_particles() -> None:
@@ -30,19 +37,16 @@ def dream_gradients(model: BeliefNetwork) -> dict[str, torch.Tensor]:
     exact = enumerated(model, Batch(every_x, torch.arange(len(every_x))))
     loss = -(exact.log_joint.detach().exp() * exact.log_inference).sum()
     names = [name for name, _ in model.named_parameters() if "inference" in name]
-    parameters = dict(model.named_parameters())
-    return dict(zip(names, torch.autograd.grad(loss, [parameters[name] for name in names]), strict=True))
+    return dict(zip(names, gradients_of(model, loss, "inference"), strict=True))
 
 
 def test_the_sleep_phase_learns_from_dreams() -> None:
     example = one_layer()
-    assert isinstance(example.model, BeliefNetwork)
-    batch = repeated(example.batch, 4_000)
-    draws = gradient_draws(ReweightedWakeSleep(particles=1, sleep=1.0), example.model, batch, repetitions=40)
-    expected = dream_gradients(example.model)
+    draws = draws_of(ReweightedWakeSleep(particles=1, sleep=1.0), example, copies=4_000)
+    expected = dream_gradients(example.network)
     assert_unbiased({name: draws[name] for name in expected}, expected)
     # The wake phase is something else: the data are not the model's.
-    wake = gradient_draws(ReweightedWakeSleep(particles=1), example.model, batch, repetitions=40)
+    wake = draws_of(ReweightedWakeSleep(particles=1), example, copies=4_000)
     phi = {name: wake[name] for name in expected}
     assert largest_score(phi, expected) > limit(phi)
 

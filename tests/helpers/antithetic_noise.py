@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
 
 from helpers.small_models import Example
-from jsa.estimators.antithetic import Antithetic
+from jsa.estimators.antithetic import Antithetic, AntitheticPairs
 from jsa.estimators.arm import ARM
 from jsa.estimators.disarm import DisARM
 
-PAIRS = [ARM, DisARM]
+PAIRS: list[Callable[[], AntitheticPairs]] = [ARM, DisARM]
 
 
 def with_noise(estimator: Antithetic, noises: Iterable[Tensor]) -> Antithetic:
     """The estimator with the noise of its layers given, one after the other."""
     remaining = iter(noises)
-    estimator.noise = lambda layer, batch, like: next(remaining).to(like.dtype)
+    vars(estimator)["noise"] = lambda layer, batch, like: next(remaining).to(like.dtype)
     return estimator
 
 

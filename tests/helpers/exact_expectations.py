@@ -9,38 +9,30 @@ import torch
 from torch import Tensor
 
 from helpers.scripted import script
-from helpers.small_models import Gradients, enumerated, gradients
+from helpers.small_models import Example, Gradients, Wrapped, gradients, largest_difference
 from jsa import Batch, Estimator, LatentVariableModel, Posterior
+from jsa.model import LayeredJoint
 
 
 class RowsTouchError(Exception):
     """The expectation of an estimator cannot be enumerated row by row."""
 
 
-class FixedDraws(LatentVariableModel):
+class FixedDraws(Wrapped):
     """A model whose inference model draws what it is told, and is itself in everything else."""
 
-    def __init__(self, model: LatentVariableModel) -> None:
-        super().__init__()
-        self.model = model
-        self.latent = model.latent
-        self.relaxable = model.relaxable
-        self.draws: Tensor | None = None
-
-    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
-        return self.model.log_joint(batch, h)
+    draws: Tensor
 
     def posterior(self, batch: Batch) -> Posterior:
-        posterior = self.model.posterior(batch)
-        script(posterior, lambda shape: self.draws)
-        return posterior
+        return script(self.model.posterior(batch), lambda shape: self.draws)
 
 
 class FixedLayeredDraws(FixedDraws):
     """Likewise, for a model whose layers can be told apart."""
 
     def log_joint_terms(self, batch: Batch, h: Tensor) -> list[Tensor]:
-        return self.model.log_joint_terms(batch, h)  # type: ignore[operator]
+        assert isinstance(self.model, LayeredJoint)
+        return self.model.log_joint_terms(batch, h)
 
 
 def expected_gradients(
@@ -50,14 +42,12 @@ def expected_gradients(
 
     Each row is taken by itself, so that an estimator whose rows know of each other is refused.
     """
-    fixed = _fixed(model)
+    fixed = (FixedLayeredDraws if isinstance(model, LayeredJoint) else FixedDraws)(model)
     _refuse_rows_that_touch(make(model, batch).eval(), fixed, batch, particles)
     total = {name: torch.zeros_like(parameter) for name, parameter in model.named_parameters()}
     for one in (replace(row, index=torch.arange(1)) for row in _single_rows(batch)):
         # In evaluation mode no running mean moves, so that every tuple meets the same estimator.
-        estimator = make(model, one).eval()
-        with torch.no_grad():
-            exact = enumerated(model, one)
+        estimator, exact = make(model, one).eval(), Example(model, one).exact
         numbers = torch.arange(len(exact.states))
         for drawn in torch.cartesian_prod(*[numbers] * particles).reshape(-1, particles):
             fixed.draws = exact.states[drawn].unsqueeze(1)
@@ -65,10 +55,6 @@ def expected_gradients(
             for name, gradient in gradients(model, estimator(fixed, one).loss).items():
                 total[name] += probability * gradient / len(batch)
     return total
-
-
-def _fixed(model: LatentVariableModel) -> FixedDraws:
-    return (FixedLayeredDraws if hasattr(model, "log_joint_terms") else FixedDraws)(model)
 
 
 def _single_rows(batch: Batch) -> list[Batch]:
@@ -92,8 +78,3 @@ def _refuse_rows_that_touch(estimator: Estimator, fixed: FixedDraws, batch: Batc
             raise RowsTouchError(
                 "the rows of a batch know of each other here, and draws= enumerates each by itself: leave draws= out"
             )
-
-
-def largest_difference(found: Gradients, expected: Gradients) -> float:
-    """The largest deviation in any parameter."""
-    return max(float((found[name] - expected[name]).abs().max()) for name in expected)

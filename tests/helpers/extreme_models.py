@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from helpers.methods import estimator_of
-from helpers.small_models import Example
-from jsa import Batch, Estimate, Estimator, LatentVariableModel, Posterior
+from helpers.small_models import Example, Wrapped
+from jsa import Batch, Estimate, Estimator, LatentVariableModel
 from jsa.distributions import Factorized
+from jsa.relaxation import LatentConditionals
 from jsa.training.finite_checks import refuse_non_finite_step
 
 DTYPES = (torch.float64, torch.float32)
 
 
-class Changed(LatentVariableModel):
+class Changed(Wrapped):
     """A model with another log_joint."""
 
-    relaxable = True
-
     def __init__(self, model: LatentVariableModel, change: Callable[[Tensor, Batch, Tensor], Tensor]) -> None:
-        super().__init__()
-        self.latent = model.latent
-        self.model = model
+        super().__init__(model)
         self.change = change
 
     def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
         return self.change(self.model.log_joint(batch, h), batch, h)
 
-    def posterior(self, batch: Batch) -> Posterior:
-        return self.model.posterior(batch)
-
     def latent_conditionals(self, batch: Batch, h: Tensor) -> list[Factorized]:
         """The factors of the prior, for methods that relax them."""
+        assert isinstance(self.model, LatentConditionals)
         return self.model.latent_conditionals(batch, h)
+
+
+def impossible(joint: Tensor, rows: Batch, h: Tensor) -> Tensor:
+    """No probability where the first number of a state is zero."""
+    return torch.where(h[..., 0] > 0.5, joint, -math.inf)
+
+
+def impossible_at_row_1(joint: Tensor, rows: Batch, h: Tensor) -> Tensor:
+    """The same at row 1 only."""
+    return torch.where(rows.index == 1, impossible(joint, rows, h), joint)
 
 
 def in_precision(example: Example, dtype: torch.dtype) -> tuple[LatentVariableModel, Batch]:

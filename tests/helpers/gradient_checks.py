@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from helpers.significance import standard_scores, threshold
-from helpers.small_models import Enumerated, Gradients, gradients
+from helpers.small_models import Enumerated, Example, Gradients, gradients, repeated
 from jsa import Batch, Estimator, LatentVariableModel
 
 LARGEST_RELATIVE_ERROR = 0.01
@@ -35,6 +35,11 @@ def gradient_draws(
         for name, gradient in gradients(model, estimator(model, batch).loss).items():
             draws[name].append(gradient)
     return {name: torch.stack(values) for name, values in draws.items()}
+
+
+def draws_of(estimator: Estimator, example: Example, copies: int = 2_000, repetitions: int = 40) -> Gradients:
+    """Gradients of so many copies of the rows of an example."""
+    return gradient_draws(estimator, example.model, repeated(example.batch, copies), repetitions)
 
 
 def place_chains(estimator: Estimator, exact: Enumerated, rows: int) -> None:

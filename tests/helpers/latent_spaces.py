@@ -6,7 +6,8 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from jsa import Bernoulli, Categorical, Gaussian, LatentSpace, Layer
+from jsa import LatentSpace, Layer
+from jsa.distributions import factorized
 
 
 def layers() -> st.SearchStrategy[Layer]:
@@ -27,13 +28,6 @@ def random_states(space: LatentSpace, batch: tuple[int, ...], seed: int) -> Tens
     generator = torch.Generator().manual_seed(seed)
     parts = []
     for layer in space.layers:
-        zeros = torch.zeros(*batch, layer.width)
-        match layer.kind:
-            case "bernoulli":
-                distribution = Bernoulli(zeros)
-            case "categorical":
-                distribution = Categorical(zeros, layer.classes)
-            case "gaussian":
-                distribution = Gaussian(zeros, zeros)
+        distribution = factorized(layer, torch.zeros(*batch, layer.parameters))
         parts.append(distribution.from_uniforms(torch.rand(*batch, layer.variables, generator=generator)))
     return torch.cat(parts, dim=-1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from helpers.small_models import EXAMPLES, STYLE, Example, bits, randomize
-from jsa import Batch, BeliefNetwork, Estimator, LatentSpace, LatentVariableModel, Layer
+from helpers.small_models import EXAMPLES, Example, bits, network, randomize
+from jsa import Batch, Estimator, LatentSpace, LatentVariableModel, Layer
 from jsa.estimators import Relax
 from jsa.estimators.registry import ESTIMATORS, build_estimator
 
@@ -18,16 +18,14 @@ RELAXED = ("concrete", "gumbel-softmax", "st-gumbel-softmax", "rebar", "relax", 
 def mixed_layers() -> Example:
     """A categorical variable above two bits."""
     latent = LatentSpace.of(Layer("bernoulli", 2), Layer("categorical", 1, classes=3))
-    network = BeliefNetwork(Layer("bernoulli", 4), latent, (5,), prior="learned", style=STYLE)
-    return Example(randomize(network, 53), bits(rows=3, width=4))
+    return Example(randomize(network(latent), 53), bits(rows=3, width=4))
 
 
 def two_categorical_layers(seed: int = 5) -> Example:
     """A variable of three classes above two variables of three classes."""
     latent = LatentSpace.of(Layer("categorical", 2, classes=3), Layer("categorical", 1, classes=3))
-    network = BeliefNetwork(Layer("bernoulli", 4), latent, (5,), prior="learned", style=STYLE)
     x = torch.tensor([[0, 1, 1, 0], [1, 1, 0, 1]], dtype=torch.float64)
-    return Example(randomize(network, seed), Batch(x, torch.arange(2)))
+    return Example(randomize(network(latent), seed), Batch(x, torch.arange(2)))
 
 
 SMALL_MODELS = {
@@ -46,7 +44,7 @@ def models_of(name: str) -> list[str]:
     return [model for model in SMALL_MODELS if model != "torch-posterior" or name not in RELAXED]
 
 
-Options = dict[str, object]
+Options = dict[str, int]
 PAIRS: list[tuple[str, str, Options]] = [
     *((name, model, {}) for name in NAMES for model in models_of(name)),
     # With more particles these have another formula.
@@ -62,8 +60,7 @@ def example_of(name: str) -> Example:
 def estimator_of(name: str, model: LatentVariableModel, batch: Batch, *, seed: int = 0, **options: object) -> Estimator:
     """Build the method for a model and its rows, in their precision, with networks that are not zero."""
     torch.manual_seed(seed)
-    inputs = batch.x.flatten(1).shape[1] + (0 if batch.context is None else batch.context.shape[1])
-    rows = int(batch.index.max()) + 1
+    inputs, rows = batch.inputs.shape[-1], int(batch.index.max()) + 1
     estimator = build_estimator(name, model.latent, inputs=inputs, rows=rows, options=options)
     if isinstance(estimator, Relax):
         estimator.networks = randomize(estimator.networks, seed=5, scale=0.5)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from helpers.small_models import Example, categorical, conditional, one_layer, two_layers
-from jsa import Batch, LatentSpace
+from jsa import Batch, BeliefNetwork, LatentSpace, Layer, StructuredPrediction
 
 GAPS: dict[str, tuple[Callable[..., Example], list[list[int]]]] = {
     "one-layer": (one_layer, [[0, 3], [2], []]),
@@ -21,12 +21,18 @@ GAPS: dict[str, tuple[Callable[..., Example], list[list[int]]]] = {
 """The models, and which variables are missing in each of their three rows."""
 
 
+def observed(example: Example) -> Layer:
+    """What its rows are made of."""
+    assert isinstance(example.model, BeliefNetwork | StructuredPrediction)
+    return example.model.observed
+
+
 def with_gaps(name: str) -> Example:
     """A small model with rows of which values are missing, of each row others."""
     make, gaps = GAPS[name]
     example = make(missing=True)
-    classes = example.model.observed.classes if example.model.observed.kind == "categorical" else 1
-    x = example.batch.x.clone()
+    layer = observed(example)
+    classes, x = layer.width // layer.variables, example.batch.x.clone()
     for row, variables in enumerate(gaps):
         for variable in variables:
             x[row, variable * classes : (variable + 1) * classes] = torch.nan
@@ -35,7 +41,7 @@ def with_gaps(name: str) -> Example:
 
 def completions(example: Example, row: int) -> Batch:
     """Every complete row that agrees with the values that are there."""
-    every = LatentSpace.of(example.model.observed).enumerate(torch.float64)
+    every = LatentSpace.of(observed(example)).enumerate(torch.float64)
     there = example.batch.x[row]
     complete = every[((every == there) | there.isnan()).all(-1)]
     context = example.batch.context

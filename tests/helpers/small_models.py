@@ -7,7 +7,7 @@ gradient to be far from zero, and a nonlinear decoder.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
@@ -26,6 +26,9 @@ from jsa import (
     Style,
     TorchPosterior,
 )
+from jsa.model_calls import posterior_of
+from jsa.models.networks import Conditional
+from jsa.relaxation import discrete
 
 STYLE = Style(activation="tanh")
 Model = TypeVar("Model", bound=torch.nn.Module)
@@ -39,20 +42,51 @@ class Example:
     model: LatentVariableModel
     batch: Batch
 
+    @property
+    def network(self) -> BeliefNetwork:
+        """The model as the belief network that it is."""
+        assert isinstance(self.model, BeliefNetwork)
+        return self.model
 
-class TorchPosteriorModel(LatentVariableModel):
-    """A model as a user may write it, with a torch.distributions object as its inference model."""
+    @property
+    def layers(self) -> LayeredPosterior:
+        """q(h | x) of the rows as the layers that it is made of."""
+        return posterior_of(self.model, self.batch).layered("a test")
 
-    def __init__(self, network: BeliefNetwork) -> None:
+    @property
+    def exact(self) -> Enumerated:
+        """Every state with its probabilities, without gradient."""
+        with torch.no_grad():
+            return enumerated(self.model, self.batch)
+
+
+class Wrapped(LatentVariableModel):
+    """A model that is another one, but for what a subclass changes of it."""
+
+    def __init__(self, model: LatentVariableModel) -> None:
         super().__init__()
-        self.latent = network.latent
-        self.network = network
+        self.model, self.latent, self.relaxable = model, model.latent, model.relaxable
 
     def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
-        return self.network.log_joint(batch, h)
+        return self.model.log_joint(batch, h)
 
     def posterior(self, batch: Batch) -> Posterior:
-        logits = self.network.posterior(batch).first.logits
+        return self.model.posterior(batch)
+
+
+class TorchPosteriorModel(Wrapped):
+    """A model as a user may write it, with a torch.distributions object as its inference model."""
+
+    def __init__(self, model: BeliefNetwork) -> None:
+        super().__init__(model)
+        self.relaxable = False
+
+    def logits(self, batch: Batch) -> Tensor:
+        """Those of the inference model."""
+        return logits_of(Example(self.model, batch).layers)
+
+    def posterior(self, batch: Batch) -> Posterior:
+        logits = self.logits(batch)
         return TorchPosterior(torch.distributions.Independent(torch.distributions.Bernoulli(logits=logits), 1))
 
 
@@ -64,7 +98,7 @@ class LayersThatKnowTheRow(LatentVariableModel):
     def __init__(self) -> None:
         super().__init__()
         self.latent = LatentSpace.of(Layer("bernoulli", 2), Layer("bernoulli", 2))
-        self.network = BeliefNetwork(Layer("bernoulli", 4), self.latent, (5,), prior="learned", style=STYLE)
+        self.network = network(self.latent)
         self.inference_of_second = torch.nn.Linear(6, 2)
 
     def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
@@ -79,51 +113,43 @@ class LayersThatKnowTheRow(LatentVariableModel):
         return LayeredPosterior(self.latent, first, [second], known=batch.known)
 
 
+def network(latent: LatentSpace, observed: Layer | None = None, *, missing: bool = False) -> BeliefNetwork:
+    """A nonlinear network, of four bits where nothing else is said."""
+    return BeliefNetwork(observed or Layer("bernoulli", 4), latent, (5,), prior="learned", style=STYLE, missing=missing)
+
+
 def one_layer(seed: int = 20, *, missing: bool = False) -> Example:
     """Three bits."""
-    network = BeliefNetwork(
-        Layer("bernoulli", 4),
-        LatentSpace.of(Layer("bernoulli", 3)),
-        (5,),
-        prior="learned",
-        style=STYLE,
-        missing=missing,
-    )
-    return Example(randomize(network, seed), bits(rows=3, width=4))
+    model = network(LatentSpace.of(Layer("bernoulli", 3)), missing=missing)
+    return Example(randomize(model, seed), bits(rows=3, width=4))
 
 
 def two_layers(seed: int = 247, *, missing: bool = False) -> Example:
     """Two bits above two bits."""
     latent = LatentSpace.of(Layer("bernoulli", 2), Layer("bernoulli", 2))
-    network = BeliefNetwork(Layer("bernoulli", 4), latent, (5,), prior="learned", style=STYLE, missing=missing)
-    return Example(randomize(network, seed), bits(rows=3, width=4))
+    return Example(randomize(network(latent, missing=missing), seed), bits(rows=3, width=4))
 
 
 def categorical(seed: int = 13, *, missing: bool = False) -> Example:
     """Two variables of three classes, and observations of two variables of four classes."""
     latent = LatentSpace.of(Layer("categorical", 2, classes=3))
-    network = BeliefNetwork(
-        Layer("categorical", 2, classes=4), latent, (5,), prior="learned", style=STYLE, missing=missing
-    )
+    model = network(latent, Layer("categorical", 2, classes=4), missing=missing)
     x = torch.eye(4, dtype=torch.float64)[torch.tensor([[0, 1], [3, 3], [2, 0]])].flatten(1)
-    return Example(randomize(network, seed), Batch(x, torch.arange(3)))
+    return Example(randomize(model, seed), Batch(x, torch.arange(3)))
 
 
 def conditional(seed: int = 268, *, missing: bool = False) -> Example:
     """Three bits whose prior depends on a context."""
-    network = StructuredPrediction(
-        Layer("bernoulli", 4), 2, LatentSpace.of(Layer("bernoulli", 3)), (5,), style=STYLE, missing=missing
-    )
+    latent = LatentSpace.of(Layer("bernoulli", 3))
+    model = StructuredPrediction(Layer("bernoulli", 4), 2, latent, (5,), style=STYLE, missing=missing)
     context = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
-    batch = bits(rows=3, width=4)
-    return Example(randomize(network, seed), Batch(batch.x, batch.index, context))
+    return Example(randomize(model, seed), replace(bits(rows=3, width=4), context=context))
 
 
 def torch_posterior(seed: int = 20) -> Example:
     """Three bits with an inference model that only samples and gives probabilities."""
     example = one_layer(seed)
-    assert isinstance(example.model, BeliefNetwork)
-    return Example(TorchPosteriorModel(example.model), example.batch)
+    return Example(TorchPosteriorModel(example.network), example.batch)
 
 
 def layers_that_know_the_row(seed: int = 250) -> Example:
@@ -251,10 +277,27 @@ def gradients(model: LatentVariableModel, loss: Tensor) -> Gradients:
     return dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
 
 
+def largest_difference(found: Gradients, expected: Gradients) -> float:
+    """The largest deviation in any parameter."""
+    return max(float((found[name] - expected[name]).abs().max()) for name in expected)
+
+
 def gradients_of(model: LatentVariableModel, loss: Tensor, part: str) -> list[Tensor]:
     """The gradients of the parameters whose names have this in them."""
     parameters = [parameter for name, parameter in model.named_parameters() if part in name]
     return list(torch.autograd.grad(loss, parameters))
+
+
+def logits_of(posterior: LayeredPosterior) -> Tensor:
+    """Those of the first layer."""
+    return discrete(posterior.first).logits
+
+
+def first_linear(conditionals: torch.nn.ModuleList) -> torch.nn.Linear:
+    """The first linear map of the first of the conditionals."""
+    (conditional, *_) = conditionals
+    assert isinstance(conditional, Conditional)
+    return conditional.network.first
 
 
 def exact_gradients(model: LatentVariableModel, batch: Batch) -> Gradients:

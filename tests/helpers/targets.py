@@ -5,10 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from helpers.small_models import Gradients, enumerated, exact_gradients, gradients
+from helpers.small_models import Enumerated, Gradients, enumerated, gradients
 from jsa import Batch, LatentVariableModel
-
-__all__ = ["bound_gradients", "elbo_gradients", "exact_gradients", "marginal_and_bound_gradients"]
 
 
 def elbo(model: LatentVariableModel, batch: Batch) -> Tensor:
@@ -17,11 +15,16 @@ def elbo(model: LatentVariableModel, batch: Batch) -> Tensor:
     return (exact.log_inference.exp() * (exact.log_joint - exact.log_inference)).sum(0).mean()
 
 
+def tuples(exact: Enumerated, particles: int) -> tuple[Tensor, Tensor]:
+    """The numbers of the states in all n-tuples, and the probability that q draws each tuple at each row."""
+    numbers = torch.cartesian_prod(*[torch.arange(len(exact.states))] * particles).reshape(-1, particles)
+    return numbers, exact.log_inference[numbers].sum(1).exp()
+
+
 def multi_sample_bound(model: LatentVariableModel, batch: Batch, particles: int) -> Tensor:
     """The mean over rows of E[log 1/n sum_k w_k] over all n-tuples of states."""
     exact = enumerated(model, batch)
-    numbers = torch.cartesian_prod(*[torch.arange(len(exact.states))] * particles).reshape(-1, particles)
-    probability = exact.log_inference[numbers].sum(1).exp()
+    numbers, probability = tuples(exact, particles)
     weights = (exact.log_joint - exact.log_inference)[numbers]
     bound = weights.logsumexp(1) - torch.tensor(float(particles)).log()
     return (probability * bound).sum(0).mean()
@@ -40,8 +43,7 @@ def bound_gradients(model: LatentVariableModel, batch: Batch, particles: int) ->
 def marginal_and_bound_gradients(model: LatentVariableModel, batch: Batch, particles: int) -> Gradients:
     """For wake-sleep methods: the bound's gradient for the model, the weighted score's expectation for q."""
     exact = enumerated(model, batch)
-    numbers = torch.cartesian_prod(*[torch.arange(len(exact.states))] * particles).reshape(-1, particles)
-    probability = exact.log_inference.detach()[numbers].sum(1).exp()
+    numbers, probability = tuples(exact, particles)
     normalized = exact.log_weights[numbers].softmax(1)
     score = (normalized * (exact.log_joint + exact.log_inference)[numbers]).sum(1)
-    return gradients(model, -(probability * score).sum(0).mean())
+    return gradients(model, -(probability.detach() * score).sum(0).mean())

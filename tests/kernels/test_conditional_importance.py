@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from helpers.significance import assert_frequencies
-from helpers.small_models import Example, enumerated, repeated, state_numbers
+from helpers.small_models import Example, repeated, state_numbers
 from jsa.kernels import conditional_importance
 from jsa.model_calls import posterior_of
 
@@ -21,8 +21,7 @@ def matrix_of(inference: torch.Tensor, log_weights: torch.Tensor, proposals: int
 
 
 def test_the_posterior_is_invariant(example: Example) -> None:
-    with torch.no_grad():
-        exact = enumerated(example.model, example.batch)
+    exact = example.exact
     for posterior, inference, weights in zip(exact.posterior.T, exact.inference.T, exact.log_weights.T, strict=True):
         matrix = matrix_of(inference, weights, proposals=2)
         assert (matrix.sum(1) - 1).abs().max() < 1e-12
@@ -31,8 +30,7 @@ def test_the_posterior_is_invariant(example: Example) -> None:
 
 def test_moves_have_the_law_of_the_definition(example: Example) -> None:
     chains = 2_000
-    with torch.no_grad():
-        exact = enumerated(example.model, example.batch)
+    exact = example.exact
     alike = repeated(example.batch.take(torch.tensor([0])), chains * len(exact.states))
     start = torch.arange(len(exact.states)).repeat_interleave(chains)
     posterior = posterior_of(example.model, alike)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from helpers.conformance.cases import Case
-from helpers.targets import elbo_gradients
+from helpers.conformance.cases import Case, of
 from jsa.estimators.antithetic import Antithetic, Coupling
 from jsa.estimators.arm import ARM
 from jsa.estimators.arms import ARMS
@@ -80,6 +79,10 @@ class SharedARMS(OthersDescendants, ARMS):
     pass
 
 
+class SharedARSM(OthersDescendants, ARSM):
+    pass
+
+
 class WrongNoise(ARSM):
     """The noise of the class itself in place of that of the class it is swapped with."""
 
@@ -110,66 +113,34 @@ def signals_by_pair(signals: Tensor, classes: int) -> Tensor:
 
 
 BITS = ("one-layer", "two-layers", "conditional")
+OTHERS_DESCENDANTS = "the descendants of the other branch"
+LAYERS = "two categorical layers"
+
+ARM_TWINS = {
+    OTHERS_DESCENDANTS: ("two-layers", of(SharedARM)),
+    "all layers in one coupling": ("two-layers", of(FlatARM)),
+    "one branch": ("one-layer", of(OneBranchARM)),
+}
+DISARM_TWINS = {
+    "without sigma(|l|)": ("one-layer", of(WithoutTheProbability)),
+    "all layers in one coupling": ("two-layers", of(FlatDisARM)),
+}
+ARMS_TWINS = {
+    "without 1 / (1 - rho)": ("one-layer", of(WithoutTheCorrelation, particles=3)),
+    OTHERS_DESCENDANTS: ("two-layers", of(SharedARMS, particles=3)),
+}
+ARSM_TWINS = {
+    "the noise of the class itself": ("categorical", of(WrongNoise)),
+    "the mean over the swaps": ("categorical", of(MeanOfSwaps)),
+}
 
 CASES = [
-    Case(
-        "ARM",
-        lambda model, batch: ARM(),
-        elbo_gradients,
-        "ELBO",
-        {
-            "the descendants of the other branch": ("two-layers", lambda model, batch: SharedARM()),
-            "all layers in one coupling": ("two-layers", lambda model, batch: FlatARM()),
-            "one branch": ("one-layer", lambda model, batch: OneBranchARM()),
-        },
-        examples=BITS,
-        copies=4_000,
-    ),
-    Case("ARM, two pairs", lambda model, batch: ARM(particles=4), elbo_gradients, "ELBO", examples=BITS, copies=1_500),
-    Case(
-        "DisARM",
-        lambda model, batch: DisARM(),
-        elbo_gradients,
-        "ELBO",
-        {
-            "without sigma(|l|)": ("one-layer", lambda model, batch: WithoutTheProbability()),
-            "all layers in one coupling": ("two-layers", lambda model, batch: FlatDisARM()),
-        },
-        examples=BITS,
-    ),
-    Case("DisARM, two pairs", lambda model, batch: DisARM(particles=4), elbo_gradients, "ELBO", examples=BITS),
-    Case(
-        "ARMS",
-        lambda model, batch: ARMS(particles=3),
-        elbo_gradients,
-        "ELBO",
-        {
-            "without 1 / (1 - rho)": ("one-layer", lambda model, batch: WithoutTheCorrelation(particles=3)),
-            "the descendants of the other branch": ("two-layers", lambda model, batch: SharedARMS(particles=3)),
-        },
-        examples=BITS,
-    ),
-    *(
-        Case(
-            f"ARMS, n = {n}",
-            lambda model, batch, n=n: ARMS(particles=n),
-            elbo_gradients,
-            "ELBO",
-            examples=BITS,
-            copies=4_000 // n,
-        )
-        for n in (2, 4, 8)
-    ),
-    Case(
-        "ARSM",
-        lambda model, batch: ARSM(),
-        elbo_gradients,
-        "ELBO",
-        {
-            "the noise of the class itself": ("categorical", lambda model, batch: WrongNoise()),
-            "the mean over the swaps": ("categorical", lambda model, batch: MeanOfSwaps()),
-        },
-        examples=("categorical",),
-        copies=5_000,
-    ),
+    Case("ARM", of(ARM), ARM_TWINS, BITS, copies=4_000),
+    Case("ARM, two pairs", of(ARM, particles=4), {}, BITS, copies=1_500),
+    Case("DisARM", of(DisARM), DISARM_TWINS, BITS),
+    Case("DisARM, two pairs", of(DisARM, particles=4), {}, BITS),
+    Case("ARMS", of(ARMS, particles=3), ARMS_TWINS, BITS),
+    *(Case(f"ARMS, n = {n}", of(ARMS, particles=n), {}, BITS, copies=4_000 // n) for n in (2, 4, 8)),
+    Case("ARSM", of(ARSM), ARSM_TWINS, ("categorical",), copies=5_000),
+    Case("ARSM, layers", of(ARSM), {OTHERS_DESCENDANTS: (LAYERS, of(SharedARSM))}, (LAYERS,), copies=4_000),
 ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import torch
 
-from helpers.conformance.cases import Case, Make
-from helpers.targets import exact_gradients
-from jsa import JSA, Batch, LatentVariableModel, PersistentEstimator
+import jsa.importance
+from helpers.conformance.cases import ALL, Case, Make
+from helpers.small_models import exact_gradients
+from jsa import JSA, Batch, Estimate, LatentVariableModel, PersistentEstimator
 from jsa.estimators import Hybrid, MarkovianScoreClimbing, RaoBlackwellJSA
+from jsa.experiments.worker import stale_weight_path
 from jsa.kernels import Trajectory
 
 
@@ -54,27 +58,27 @@ class StaleOccupancy(RaoBlackwellJSA):
         return total / (len(weights) - 1)
 
 
-def exact(model: LatentVariableModel, batch: Batch) -> dict[str, torch.Tensor]:
-    return exact_gradients(model, batch)
+class StaleWeights(JSA):
+    """Every proposal is compared with the weight of the state at the start."""
+
+    def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
+        with mock.patch.object(jsa.importance, "independence_path", stale_weight_path):
+            return super().forward(model, batch)
 
 
-NAME = "log p(x) and KL(p || q)"
+WITHOUT_THE_STATE = "the state left out"
+JSA_TWINS = {
+    "repeats not counted": ("categorical", chains(WithoutRepeats)),
+    # The exact sums see it at every example; by draws this one shows it.
+    **{f"stale weights, {name}": (name, chains(StaleWeights)) for name in ("one-layer", "categorical")},
+}
+EVERY = (*ALL, "layers-that-know-the-row")
 
-CASES = [
-    Case("JSA", chains(JSA), exact, NAME, {"repeats not counted": ("categorical", chains(WithoutRepeats))}),
-    Case(
-        "JSA, Rao-Blackwell",
-        chains(RaoBlackwellJSA),
-        exact,
-        NAME,
-        {"stale weights": ("categorical", chains(StaleOccupancy))},
-    ),
-    Case("hybrid", chains(Hybrid), exact, NAME, {"the state left out": ("categorical", chains(HybridWithoutTheState))}),
-    Case(
-        "MSC",
-        chains(MarkovianScoreClimbing),
-        exact,
-        NAME,
-        {"the state left out": ("categorical", chains(WithoutTheState))},
-    ),
+KINDS: list[tuple[str, Make, dict[str, tuple[str, Make]], tuple[str, ...]]] = [
+    ("JSA", chains(JSA), JSA_TWINS, EVERY),
+    ("JSA, n = 1", chains(JSA, 1), {}, EVERY),
+    ("JSA, Rao-Blackwell", chains(RaoBlackwellJSA), {"stale weights": ("categorical", chains(StaleOccupancy))}, ALL),
+    ("hybrid", chains(Hybrid), {WITHOUT_THE_STATE: ("categorical", chains(HybridWithoutTheState))}, ALL),
+    ("MSC", chains(MarkovianScoreClimbing), {WITHOUT_THE_STATE: ("categorical", chains(WithoutTheState))}, ALL),
 ]
+CASES = [Case(*kind, exact_gradients, "log p(x) and KL(p || q)") for kind in KINDS]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
 from helpers.conformance import antithetic, chains, relaxed, score_function
 from helpers.conformance.cases import Case, Make
-from helpers.exact_expectations import expected_gradients, largest_difference
+from helpers.exact_expectations import expected_gradients
 from helpers.gradient_checks import assert_sharp, gradient_draws, largest_score, limit, relative_error
-from helpers.small_models import Example, by_row, enumerated, repeated
+from helpers.methods import SMALL_MODELS
+from helpers.small_models import EXAMPLES, Example, by_row, largest_difference, repeated
 
+MODELS = EXAMPLES | SMALL_MODELS
 CASES: list[Case] = [*score_function.CASES, *relaxed.CASES, *antithetic.CASES, *chains.CASES]
 
 EXACT = 1e-12
@@ -39,10 +39,7 @@ def compare(case: Case, make: Make, example: Example) -> Outcome:
         return Outcome(error < EXACT, f"exact error {error:.1e}")
     batch = repeated(example.batch, case.copies)
     estimator = make(example.model, batch)
-    exact = None
-    if estimator.chains is not None:
-        with torch.no_grad():
-            exact = enumerated(example.model, example.batch)
+    exact = None if estimator.chains is None else example.exact
     draws = gradient_draws(estimator, example.model, batch, case.repetitions, exact)
     assert_sharp(draws, target)
     score, allowed = largest_score(draws, target), limit(draws)

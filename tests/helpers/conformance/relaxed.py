@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
-from helpers.conformance.cases import Case, Make
+from helpers.conformance.cases import Case, Make, of
 from helpers.small_models import randomize
-from helpers.targets import elbo_gradients
 from jsa import Batch, LatentVariableModel
 from jsa.batch import Estimate
 from jsa.estimators.base import Estimator
@@ -31,8 +28,20 @@ from jsa.relaxation import (
 RELAXABLE = ("one-layer", "two-layers", "categorical", "conditional")
 
 
-def made(kind: Callable[..., Estimator], **options: object) -> Make:
-    return lambda model, batch: kind(model.latent, **options).double()
+EVERY_RELAXABLE = (*RELAXABLE, "mixed layers")
+
+
+def made(kind: type[Estimator], **options: object) -> Make:
+    """In double precision; the networks of RELAX are not zero, as they would be at the start."""
+
+    def make(model: LatentVariableModel, batch: Batch) -> Estimator:
+        networks = {"inputs": batch.inputs.shape[-1], "hidden": 4} if issubclass(kind, Relax) else {}
+        estimator = kind(model.latent, **networks, **options).double()
+        if isinstance(estimator, Relax):
+            estimator.networks = randomize(estimator.networks, seed=5, scale=0.5)
+        return estimator
+
+    return make
 
 
 class NoiseOfAnotherState(Rebar):
@@ -93,53 +102,26 @@ class NotPutBack(MuProp):
         return torch.zeros_like(mean[..., 0])
 
 
-def relax(kind: type[Relax]) -> Make:
-    """With a network that is not zero, as it would be at the start."""
-
-    def make(model: LatentVariableModel, batch: Batch) -> Relax:
-        context = 0 if batch.context is None else batch.context.shape[1]
-        estimator = kind(model.latent, batch.x.shape[1] + context, temperature=0.8, scale=0.9, hidden=4)
-        return randomised_networks(estimator)
-
-    return make
-
-
-def randomised_networks(estimator: Relax) -> Relax:
-    """The estimator in double precision, with normal weights in its networks."""
-    estimator.networks = randomize(estimator.networks, seed=5, scale=0.5)
-    return estimator.double()
-
-
 CASES = [
     Case(
         "REBAR",
         made(Rebar, temperature=0.8, scale=0.9),
-        elbo_gradients,
-        "ELBO",
         {
             "all layers relaxed at once": ("two-layers", made(FlatRebar)),
             "noise given another state": ("one-layer", made(NoiseOfAnotherState, temperature=0.8, scale=0.9)),
             "no gradient through the second noise": ("categorical", made(StoppedNoise, temperature=0.8, scale=0.9)),
         },
-        examples=RELAXABLE,
+        RELAXABLE,
         copies=4_000,
     ),
+    Case("REBAR, two", made(Rebar, particles=2, temperature=0.8), {}, ("mixed layers",), copies=1_000),
     Case(
         "RELAX",
-        relax(Relax),
-        elbo_gradients,
-        "ELBO",
-        {"no gradient through the second noise": ("one-layer", relax(StoppedRelaxNoise))},
-        examples=RELAXABLE,
+        made(Relax, temperature=0.8, scale=0.9),
+        {"no gradient through the second noise": ("one-layer", made(StoppedRelaxNoise, temperature=0.8, scale=0.9))},
+        RELAXABLE,
         copies=4_000,
     ),
-    Case(
-        "MuProp",
-        lambda model, batch: MuProp(),
-        elbo_gradients,
-        "ELBO",
-        {"its mean not put back": ("one-layer", lambda model, batch: NotPutBack())},
-        examples=RELAXABLE,
-        draws=1,
-    ),
+    Case("MuProp", of(MuProp), {"its mean not put back": ("one-layer", of(NotPutBack))}, EVERY_RELAXABLE, draws=1),
+    Case("MuProp, two", of(MuProp, particles=2), {}, ("one-layer",), draws=2),
 ]

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
 
-from helpers.conformance.cases import Case, Make
-from helpers.targets import bound_gradients, elbo_gradients, marginal_and_bound_gradients
+from helpers.conformance.cases import Case, Make, of
+from helpers.targets import bound_gradients, marginal_and_bound_gradients
 from jsa import Batch, LatentVariableModel
 from jsa.batch import Estimate
 from jsa.estimators import NVIL, VIMCO, LeaveOneOut, Reinforce, ReweightedWakeSleep
 from jsa.estimators.base import Estimator, score_samples
 from jsa.importance import leave_one_out_bounds, log_mean_weight
+from jsa.model import LayeredJoint
+from jsa.model_calls import posterior_of
+
+Coefficients = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+TWO_DRAWS = of(LeaveOneOut, particles=2)
 
 
 class Surrogate(Estimator):
     """A twin that is given by its coefficients of log q and log p, from the log-weights."""
 
-    def __init__(self, particles: int, coefficients: object) -> None:
+    def __init__(self, particles: int, coefficients: Coefficients) -> None:
         super().__init__()
         self.particles = particles
         self.coefficients = coefficients
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         draws = score_samples(model, batch, self.particles)
-        assert callable(self.coefficients)
         phi, theta = self.coefficients(draws.log_weights)
         loss = -(phi * draws.log_inference + theta * draws.log_joint).sum(0).mean()
         return Estimate(loss, loss.detach(), draws.log_weights, {})
 
 
-def twin(particles: int, coefficients: object) -> Make:
+def twin(particles: int, coefficients: Coefficients) -> Make:
     return lambda model, batch: Surrogate(particles, coefficients)
 
 
@@ -59,13 +64,15 @@ class ShortSighted(NVIL):
     """NVIL whose signals leave out the layers above, which are drawn later and depend on this one."""
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        posterior = model.posterior(batch)
+        assert isinstance(model, LayeredJoint)
+        posterior = posterior_of(model, batch).layered("NVIL")
         h = posterior.sample((self.particles,))
         joints, inferences = model.log_joint_terms(batch, h), posterior.layer_log_probs(h)
-        gain = sum(joints).mean()
+        joint, inference_of_all = torch.stack(joints).sum(0), torch.stack(inferences).sum(0)
+        gain = joint.mean()
         for layer, inference in enumerate(inferences):
             gain = gain + ((joints[layer] - inference).detach() * inference).mean()
-        weights = (sum(joints) - sum(inferences)).detach()
+        weights = (joint - inference_of_all).detach()
         return Estimate(-gain, weights.mean(), weights, {})
 
 
@@ -73,8 +80,7 @@ def nvil(kind: type[NVIL]) -> Make:
     """Without the division, which only changes the scale, and with baselines and centers that are not zero."""
 
     def make(model: LatentVariableModel, batch: Batch) -> NVIL:
-        context = 0 if batch.context is None else batch.context.shape[1]
-        estimator = kind(model.latent, batch.x.shape[1] + context, particles=1, hidden=3, normalize=False).double()
+        estimator = kind(model.latent, batch.inputs.shape[-1], particles=1, hidden=3, normalize=False).double()
         estimator.centers.fill_(-2.0)
         return estimator
 
@@ -91,46 +97,30 @@ def with_running_baseline(model: LatentVariableModel, batch: Batch) -> Reinforce
 CASES = [
     Case(
         "REINFORCE",
-        lambda model, batch: Reinforce(particles=1),
-        elbo_gradients,
-        "ELBO",
+        of(Reinforce, particles=1),
         {"a baseline that knows the draw": ("one-layer", twin(1, centered_by_itself))},
         draws=1,
     ),
-    Case("REINFORCE, running baseline", with_running_baseline, elbo_gradients, "ELBO", draws=1),
-    Case(
-        "RLOO",
-        lambda model, batch: LeaveOneOut(particles=2),
-        elbo_gradients,
-        "ELBO",
-        {"draws in their own baseline": ("categorical", twin(2, centered_by_all))},
-        draws=2,
-    ),
-    Case(
-        "NVIL",
-        nvil(NVIL),
-        elbo_gradients,
-        "ELBO",
-        {"the layers above left out": ("two-layers", nvil(ShortSighted))},
-        draws=1,
-    ),
+    Case("REINFORCE, running baseline", with_running_baseline, draws=1),
+    Case("RLOO", TWO_DRAWS, {"draws in their own baseline": ("categorical", twin(2, centered_by_all))}, draws=2),
+    Case("NVIL", nvil(NVIL), {"the layers above left out": ("two-layers", nvil(ShortSighted))}, draws=1),
     Case(
         "VIMCO",
-        lambda model, batch: VIMCO(particles=2),
-        partial(bound_gradients, particles=2),
-        "bound, n = 2",
+        of(VIMCO, particles=2),
         {
             "without the normalized weights": ("one-layer", twin(2, without_normalized_weights)),
-            "RLOO claimed as VIMCO": ("one-layer", lambda model, batch: LeaveOneOut(particles=2)),
+            "RLOO claimed as VIMCO": ("one-layer", TWO_DRAWS),
         },
+        target=partial(bound_gradients, particles=2),
+        target_name="bound, n = 2",
         draws=2,
     ),
     Case(
         "RWS",
-        lambda model, batch: ReweightedWakeSleep(particles=2),
-        partial(marginal_and_bound_gradients, particles=2),
-        "bound and wake score, n = 2",
+        of(ReweightedWakeSleep, particles=2),
         {"equal weights": ("one-layer", twin(2, equal_weights))},
+        target=partial(marginal_and_bound_gradients, particles=2),
+        target_name="bound and wake score, n = 2",
         draws=2,
     ),
 ]
