@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.published_images import published
-from jsa.data import IndexedDataset, Splits, load
+from helpers.damage import cut
+from helpers.published_images import bits_of, published, put, sha256
+from jsa.data import Splits, load
 from jsa.data.published_files import SALAKHUTDINOV, PublishedBits
 from jsa.data.salakhutdinov import PACKED_NAME, mnist_salakhutdinov
 from jsa.errors import DataError
@@ -31,27 +31,20 @@ def text_of(bits: np.ndarray) -> bytes:
 
 
 PUBLISHED = {
-    name: PublishedBits(
-        published(f"binarized_mnist_{name}.amat", text_of(bits)), hashlib.sha256(PACKED[name].tobytes()).hexdigest()
-    )
+    name: PublishedBits(published(f"binarized_mnist_{name}.amat", text_of(bits)), sha256(PACKED[name]))
     for name, bits in BITS.items()
 }
 
 
 def put_text(folder: Path) -> Path:
-    for name, bits in BITS.items():
-        (folder / f"binarized_mnist_{name}.amat").write_bytes(text_of(bits))
-    return folder
+    return put(folder, {f"binarized_mnist_{name}.amat": text_of(bits) for name, bits in BITS.items()})
 
 
 def put_packed(folder: Path, **changed: np.ndarray) -> Path:
     arrays = {**PACKED, **changed}
-    np.savez_compressed(folder / PACKED_NAME, **{name: array for name, array in arrays.items() if len(array)})  # type: ignore[arg-type]
+    whole = {name: array for name, array in arrays.items() if len(array)}
+    np.savez_compressed(folder / PACKED_NAME, allow_pickle=False, **whole)
     return folder
-
-
-def bits_of(splits: Splits) -> list[np.ndarray]:
-    return [part.rows.numpy() for part in splits.parts.values() if isinstance(part, IndexedDataset)]
 
 
 def read(folder: Path | None) -> Splits:
@@ -63,11 +56,11 @@ def test_the_text_is_as_it_was_published() -> None:
     assert text_of(BITS["valid"]) == "".join(lines).encode()
 
 
-@pytest.mark.parametrize("put", [put_text, put_packed])
+@pytest.mark.parametrize("put_files", [put_text, put_packed])
 def test_both_kinds_of_file_hold_the_rows(
-    tmp_path: Path, put: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, put_files: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    splits = read(put(tmp_path))
+    splits = read(put_files(tmp_path))
     assert all(map(np.array_equal, bits_of(splits), BITS.values()))
     assert (splits.schema.image_shape, splits.train.labels) == ((28, 28), None)
     monkeypatch.setenv("JSA_DATA_DIR", str(tmp_path))
@@ -109,8 +102,7 @@ def test_other_text_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes],
 
 
 def test_a_packed_file_cut_short_is_refused(tmp_path: Path) -> None:
-    path = put_packed(tmp_path) / PACKED_NAME
-    path.write_bytes(path.read_bytes()[:-100])
+    cut(0.9)(put_packed(tmp_path) / PACKED_NAME)
     with pytest.raises(DataError, match=f"{re.escape(PACKED_NAME)} is not a whole .npz file"):
         read(tmp_path)
 

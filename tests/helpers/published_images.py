@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from jsa.data import IndexedDataset, Splits
 from jsa.data.published_files import PublishedFile, PublishedImages
 
 
@@ -33,6 +34,24 @@ def contents_of(training: np.ndarray, test: np.ndarray) -> dict[str, bytes]:
         "t10k-images-idx3-ubyte": idx(test),
         "t10k-labels-idx1-ubyte": idx(np.arange(len(test))),
     }
+
+
+def labels_of(splits: Splits) -> list[list[int]]:
+    """The labels of all parts, of those that have them."""
+    return [[int(label) for label in part.labels] for part in splits.parts.values() if part.labels is not None]
+
+
+def bits_of(splits: Splits) -> list[np.ndarray]:
+    """The rows of all parts that are kept in memory as they are."""
+    return [part.rows.numpy() for part in splits.parts.values() if isinstance(part, IndexedDataset)]
+
+
+def sha256(values: np.ndarray) -> str:
+    return hashlib.sha256(values.tobytes()).hexdigest()
+
+
+def sha256_of_bits(bits: np.ndarray) -> str:
+    return sha256(np.packbits(bits, axis=1))
 
 
 def put(folder: Path, contents: Mapping[str, bytes]) -> Path:
