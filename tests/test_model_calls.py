@@ -212,13 +212,13 @@ def test_a_model_in_double_precision_takes_rows_in_single_and_a_prior_too() -> N
         (lambda: VIMCO(2)(OwnModel(), rows().x), r"from a Batch\(x, row_numbers\), not from a Tensor"),
         (lambda: Learner(OwnModel(), VIMCO(2))((rows().x, rows().index)), "not from a tuple"),
         (lambda: likelihood(Learner(OwnModel(), VIMCO(2)), rows().x), "Learner is no LatentVariableModel.*its model"),
-        (lambda: JSA(OwnModel(), rows=6), "JSA asks what a state is made of, model.latent, and was given a OwnModel"),
+        (lambda: JSA(OwnModel(), rows=6), "JSA needs a LatentSpace, not OwnModel: pass model.latent"),
         (
             lambda: build_estimator("nvil", OwnModel(), inputs=5, rows=6, options={}),
-            "NVIL asks what a state",
+            "NVIL needs a LatentSpace",
         ),
-        (lambda: build_estimator("relax", OwnModel(), inputs=5, rows=6, options={}), "RELAX asks what a state is"),
-        (lambda: JSA(BITS, rows=6.0), "rows is a whole number, not 6.0"),
+        (lambda: build_estimator("relax", OwnModel(), inputs=5, rows=6, options={}), "RELAX needs a LatentSpace"),
+        (lambda: JSA(BITS, rows=6.0), "rows must be a whole number, not 6.0"),
         (lambda: Categorical(torch.zeros(12), classes=5), "12 logits are not those of whole variables of 5 classes"),
     ],
 )
@@ -237,7 +237,7 @@ def test_a_model_that_does_not_say_what_is_latent_is_refused() -> None:
 @pytest.mark.parametrize("name", ["nvil", "relax"])
 def test_networks_made_for_other_inputs_are_refused(name: str) -> None:
     estimator = build_estimator(name, BITS, inputs=7, rows=6, options={})
-    with pytest.raises(UsageError, match=r"was made with inputs=7, and x with its context has 5 numbers a row: .* it"):
+    with pytest.raises(UsageError, match=r"was made with inputs=7, but x with its context has 5 numbers per row: .* it"):
         estimator(OwnModel(), rows())
 
 

@@ -132,23 +132,23 @@ def test_it_can_be_searched_over_and_stand_in_a_pipeline(table: np.ndarray) -> N
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"latents": 0}, "latents is 1 or more, not 0"),
+        ({"latents": 0}, "latents must be 1 or more, not 0"),
         ({"latents": ()}, "every stochastic and hidden layer needs at least 1 unit"),
-        ({"latents": 2.5}, "latents is a whole number, not 2.5"),
-        ({"latents": "12"}, "latents is a whole number, not 12"),
-        ({"latents": None}, "latents is a whole number, not None"),
-        ({"epochs": None}, "epochs is a whole number, not None"),
-        ({"hidden": [3, 0]}, "hidden is 1 or more, not 0"),
-        ({"latent_classes": 2.5}, "latent-classes is a whole number, not 2.5"),
+        ({"latents": 2.5}, "latents must be a whole number, not 2.5"),
+        ({"latents": "12"}, "latents must be a whole number, not 12"),
+        ({"latents": None}, "latents must be a whole number, not None"),
+        ({"epochs": None}, "epochs must be a whole number, not None"),
+        ({"hidden": [3, 0]}, "hidden must be 1 or more, not 0"),
+        ({"latent_classes": 2.5}, "latent-classes must be a whole number, not 2.5"),
         ({"prior": "learnt"}, "the prior is 'fixed' or 'learned', not 'learnt'"),
-        ({"epochs": 2.5}, "epochs is a whole number, not 2.5"),
-        ({"particles": 2.5}, "particles is a whole number, not 2.5"),
-        ({"batch_size": 2.5}, "batch-size is a whole number, not 2.5"),
+        ({"epochs": 2.5}, "epochs must be a whole number, not 2.5"),
+        ({"particles": 2.5}, "particles must be a whole number, not 2.5"),
+        ({"batch_size": 2.5}, "batch-size must be a whole number, not 2.5"),
         ({"method": "vimko"}, "did you mean 'vimco'?"),
         ({"method": "arsm"}, "ARSM is for categorical latents"),
         ({"epochs": 0}, "epochs"),
-        ({"samples": 0}, "samples is 1 or more, not 0"),
-        ({"validation_fraction": 1.0}, "validation-fraction is above 0 and below 1, not 1.0"),
+        ({"samples": 0}, "samples must be 1 or more, not 0"),
+        ({"validation_fraction": 1.0}, "validation-fraction must be above 0 and below 1, not 1.0"),
         ({"device": "nowhere"}, "nowhere"),
     ],
 )
@@ -170,9 +170,9 @@ def test_wrong_values_are_named(model: DiscreteLatentModel, table: np.ndarray) -
         ValueError, match=r"X: row \d+, column \d+ \(counted from 1\) holds 2, but 2 classes go up to 1"
     ):
         model.transform(table + 1)
-    with pytest.raises(ValueError, match="n-samples is 1 or more, not 0"):
+    with pytest.raises(ValueError, match="n-samples must be 1 or more, not 0"):
         model.sample(0)
-    with pytest.raises(ValueError, match=r"n-samples is a whole number, not 2\.5"):
+    with pytest.raises(ValueError, match=r"n-samples must be a whole number, not 2\.5"):
         model.sample(2.5)  # type: ignore[arg-type]
     assert model.transform(np.ma.masked_array(table)).shape == (400, 3)
     with pytest.raises(ValueError, match="X holds values of type datetime64"):
@@ -278,7 +278,7 @@ def test_a_fit_that_fails_leaves_an_earlier_one_as_it_was(model: DiscreteLatentM
     assert again.n_features_in_ == table.shape[1]
     assert np.array_equal(again.score_samples(table), model.score_samples(table))
     never = DiscreteLatentModel(**{**TINY, "latents": 0})
-    with pytest.raises(ValueError, match="latents is 1 or more"):
+    with pytest.raises(ValueError, match="latents must be 1 or more"):
         never.fit(table)
     with pytest.raises(NotFittedError):
         never.transform(table)

@@ -75,7 +75,7 @@ def check_range(
 
     >>> check_range(above=0, below=1, average_decay=1.5)
     Traceback (most recent call last):
-    jsa.errors.UsageError: average-decay is above 0 and below 1, not 1.5
+    jsa.errors.UsageError: average-decay must be above 0 and below 1, not 1.5
     """
     limits: list[tuple[str, Callable[[float], bool]]] = []
     if least is not None:
@@ -90,7 +90,7 @@ def check_range(
         if value is None or (abs(value) < math.inf and all(holds(value) for _, holds in limits)):
             continue
         words = [*(word for word, _ in limits), *([] if abs(value) < math.inf else ["finite"])]
-        raise UsageError(f"{name.replace('_', '-')} is {' and '.join(words)}, not {value}")
+        raise UsageError(f"{name.replace('_', '-')} must be {' and '.join(words)}, not {value}")
 
 
 def check_at_least(lowest: int, **numbers: float | None) -> None:
@@ -98,12 +98,12 @@ def check_at_least(lowest: int, **numbers: float | None) -> None:
 
     >>> check_at_least(1, batch_size=0)
     Traceback (most recent call last):
-    jsa.errors.UsageError: batch-size is 1 or more, not 0
+    jsa.errors.UsageError: batch-size must be 1 or more, not 0
     """
     for name, value in numbers.items():
         # Whole numbers of any library can be an index.
         if value is not None and not hasattr(value, "__index__"):
-            raise UsageError(f"{name.replace('_', '-')} is a whole number, not {shortened(value)}")
+            raise UsageError(f"{name.replace('_', '-')} must be a whole number, not {shortened(value)}")
     check_range(least=lowest, **numbers)
 
 

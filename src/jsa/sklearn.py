@@ -294,7 +294,7 @@ def _without_categories(X: Any) -> Any:
 def _whole(name: str, given: Any, lowest: int = 1) -> int:
     """A setting as Python's own whole number, whatever library it is from."""
     if given is None:
-        raise UsageError(f"{name.replace('_', '-')} is a whole number, not None")
+        raise UsageError(f"{name.replace('_', '-')} must be a whole number, not None")
     check_at_least(lowest, **{name: given})
     return index(given)
 

@@ -136,7 +136,7 @@ def test_what_is_not_a_state_is_refused(layer: Layer, wrong: Tensor) -> None:
 
 
 def test_a_cache_needs_rows() -> None:
-    with pytest.raises(UsageError, match="rows is 1 or more, not 0"):
+    with pytest.raises(UsageError, match="rows must be 1 or more, not 0"):
         ChainCache(SPACE, rows=0)
 
 

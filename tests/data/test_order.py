@@ -61,9 +61,9 @@ def test_shuffled_positions_are_uniform() -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: epoch_order(0, 1, 0, 0), "rows is 1 or more, not 0"),
-        (lambda: epoch_order(3, 0, 0, 0), "batch-size is 1 or more, not 0"),
-        (lambda: batches_in_epoch(3, -1), "batch-size is 1 or more, not -1"),
+        (lambda: epoch_order(0, 1, 0, 0), "rows must be 1 or more, not 0"),
+        (lambda: epoch_order(3, 0, 0, 0), "batch-size must be 1 or more, not 0"),
+        (lambda: batches_in_epoch(3, -1), "batch-size must be 1 or more, not -1"),
         (lambda: epoch_order(3, 1, 0, 0, scan="shufle"), "there is no scan 'shufle': did you mean 'shuffle'"),  # type: ignore[arg-type]
     ],
 )

@@ -139,7 +139,7 @@ def test_no_control_variate_learns_from_what_is_known(name: str) -> None:
 def test_concrete_refuses_what_is_known() -> None:
     # In the density of a relaxed prior the logit of a certain state has the slope 1, whatever its value.
     example = with_known("two-layers")
-    with pytest.raises(UsageError, match="Concrete cannot learn from latents that are known: use vimco"):
+    with pytest.raises(UsageError, match="Concrete cannot learn from known latents: use vimco"):
         Concrete()(example.model, example.batch)
 
 

@@ -58,7 +58,7 @@ def step(make: Callable[[], Estimator], example: Callable[[], Example]) -> Calla
 CASES: list[tuple[Callable[[], object], str]] = [
     *((built(name, particles=0), "particle") for name in NAMES),
     *((built(name, particles=1), "at least 2") for name in sorted(TWO_PARTICLES)),
-    *((built(name, particles=1), "takes no option particles") for name in sorted(NO_PARTICLES)),
+    *((built(name, particles=1), "has no option particles") for name in sorted(NO_PARTICLES)),
     *(
         (built(name, particles=number), f"even number of particles, at least 2, not {number}$")
         for name in ("arm", "disarm")

@@ -256,8 +256,8 @@ class Broken(Blind):
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda model, x: annealed_likelihood(model, x, samples=0), UsageError, "samples is 1 or more, not 0"),
-        (lambda model, x: annealed_likelihood(model, x, steps=0), UsageError, "steps is 1 or more, not 0"),
+        (lambda model, x: annealed_likelihood(model, x, samples=0), UsageError, "samples must be 1 or more, not 0"),
+        (lambda model, x: annealed_likelihood(model, x, steps=0), UsageError, "steps must be 1 or more, not 0"),
         (
             lambda model, x: annealed_likelihood(Broken(model.model), x, samples=1, steps=40),
             NumericalError,

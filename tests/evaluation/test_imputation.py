@@ -199,7 +199,7 @@ def test_what_cannot_be_filled_in_is_said() -> None:
     example = with_gaps("one-layer")
     with pytest.raises(UsageError, match="NotGenerative does not give it: write its methods sample_latent and obs"):
         impute(NotGenerative(example.model), example.batch.x)
-    with pytest.raises(UsageError, match="samples is 1 or more, not 0"):
+    with pytest.raises(UsageError, match="samples must be 1 or more, not 0"):
         impute(example.model, example.batch.x, 0)
     with pytest.raises(UsageError, match=r"only rows that are vectors are filled in, not such of shape \(2, 4\)"):
         impute(example.model, torch.zeros(3, 2, 4))

@@ -175,7 +175,7 @@ def test_bounds_need_particles_that_the_samples_can_give(particles: tuple[int, .
 @pytest.mark.parametrize("samples", [0, -5])
 def test_samples_are_needed(samples: int) -> None:
     example = one_layer()
-    with pytest.raises(UsageError, match="samples is 1 or more, not"):
+    with pytest.raises(UsageError, match="samples must be 1 or more, not"):
         likelihood(example.model, RowsInMemory(example.batch), samples=samples)
 
 

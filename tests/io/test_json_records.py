@@ -46,7 +46,7 @@ def test_a_field_that_is_left_out_has_its_default() -> None:
         ({"network": {"hiden": []}}, "there is no field 'network.hiden'"),
         ({"epochs": "3"}, "epochs must be of type int, not '3'"),
         ({"epochs": True}, "epochs must be of type int, not True"),
-        ({"epochs": 0}, "epochs is 1 or more, not 0"),
+        ({"epochs": 0}, "epochs must be 1 or more, not 0"),
         ({"network": {"hidden": 200}}, "network.hidden must be a list"),
         ({"network": {"prior": "free"}}, "network.prior is one of fixed, learned, not 'free'"),
         ({"optimization": {"learning_rate": float("nan")}}, "optimization.learning_rate must be of type float"),
@@ -91,7 +91,7 @@ def test_a_field_without_default_must_be_there() -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b'{"epochs": 0}', "epochs is 1 or more, not 0"),
+        (b'{"epochs": 0}', "epochs must be 1 or more, not 0"),
         (b'{"epoch": 1}', "there is no field 'epoch': did you mean 'epochs'?"),
         (b'{"epochs": 1, "epochs": 2}', "the field 'epochs' appears twice"),
         (b'{"epochs": 1', "is not valid JSON"),

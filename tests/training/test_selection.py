@@ -149,7 +149,7 @@ def test_a_setting_that_is_new_does_not_strand_an_old_run() -> None:
 
 @pytest.mark.parametrize("field", ["leading_epochs", "followed_rows", "validate_every"])
 def test_counts_are_at_least_one(field: str) -> None:
-    with pytest.raises(UsageError, match=f"{field.replace('_', '-')} is 1 or more"):
+    with pytest.raises(UsageError, match=f"{field.replace('_', '-')} must be 1 or more"):
         ValidationConfig(**{field: 0})
 
 

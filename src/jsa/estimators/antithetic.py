@@ -1,4 +1,4 @@
-"""What the antithetic estimators share: coupled draws of each layer, and a surrogate that carries a logit gradient."""
+"""The base of the antithetic estimators: coupled draws of each layer, and a loss with a given logit gradient."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Coupling:
 
     Attributes:
         logits: The logits of the layer, differentiable in phi; without the groups for the first layer.
-        noise: The noise of each branch. That of branch 0 also draws this layer for the branches of the layers before.
-        states: The draws. Branch 0 goes on to the next layer.
+        noise: The noise of each branch. That of branch 0 also draws this layer for the branches of earlier layers.
+        states: The draws. Branch 0 continues to the next layer.
         log_inference: log q of the draws given their ancestors, without gradient.
     """
 
@@ -40,53 +40,53 @@ class Coupling:
 class Antithetic(Estimator):
     r"""The gradient of the ELBO in the logits of each layer, from draws that are coupled through their noise.
 
-    For each layer i, m branches hold the ancestors, take coupled draws of layer i, and end in states of which each by
-    itself is distributed as q(h | x). From their signals f = log p(x, h) - log q(h | x) the method makes a number
-    for each logit, :math:`g_i`, without any graph. The loss is minus
+    For each layer i, m branches share the ancestors, take coupled draws of layer i, and end in states each of which is
+    distributed as q(h | x). From their signals f = log p(x, h) - log q(h | x) the method computes one number per
+    logit, :math:`g_i`, without a graph. The loss is minus
 
     .. math:: \sum_i g_i \cdot l_i + \text{mean over the states of } \log p(x, h)
 
-    so that one backward gives phi through the logits and theta at the hard states.
+    so one backward pass gives the gradient of phi through the logits and that of theta at the hard states.
 
-    **Layers.** The estimators are linear in f, so all that the layers after i have to fulfill is that each branch has
-    its own draw of them from q given that branch: the states of another branch would be biased, the noise of another
-    branch is not. Branch 0 of layer i therefore goes on as branch 0 of layer i + 1, the other branches of layer i
-    take their descendants from the very same noise. Branches that agree in layer i then agree in all that follows,
-    and L layers cost 1 + L (m - 1) states where separate draws would cost L m.
+    **Layers.** The estimators are linear in f, so each branch only needs its own draw of the layers after i from q
+    given that branch. Reusing the states of another branch would be biased; reusing its noise is not. So branch 0 of
+    layer i continues as branch 0 of layer i + 1, and the other branches of layer i draw their descendants from the same
+    noise. Branches that agree in layer i then agree in all later layers, and L layers cost 1 + L (m - 1) states
+    where separate draws would cost L m.
 
-    A subclass says how noise is coupled, how it draws, and what the logit gradient is.
+    A subclass defines the coupled noise, the draw from it, and the logit gradient.
     """
 
     kind: ClassVar[Kind]
     """The kind of variables that the method is defined for."""
 
     alternatives: ClassVar[str]
-    """Which methods to take for the others."""
+    """The methods to use for other kinds."""
 
     theta_from_all_states: ClassVar[bool] = True
-    """Whether theta learns from all states or from branch 0 alone, the others then being evaluated without graph."""
+    """Whether theta learns from all states, or from branch 0 alone; the others are then evaluated without a graph."""
 
     groups: int = 1
     """The number of independent repetitions of all branches."""
 
     @abstractmethod
     def noise(self, layer: Layer, batch: int, like: Tensor) -> Float[Tensor, "branches groups batch *noise"]:
-        """Coupled noise for the branches of a layer; each branch by itself has the law that ``draw`` expects."""
+        """Draw coupled noise for the branches of a layer; each has the marginal distribution that ``draw`` needs."""
 
     @abstractmethod
     def draw(
         self, distribution: Factorized, noise: Float[Tensor, "*noise"]
     ) -> Float[Tensor, "*branches groups batch width"]:
-        """The draws that the noise determines, of all branches or of one."""
+        """Return the draws that the noise determines, for all branches or for one."""
 
     @abstractmethod
     def logit_gradient(
         self, coupling: Coupling, signals: Float[Tensor, "branches groups batch"]
     ) -> Float[Tensor, "groups batch width"]:
-        """The estimate of the gradient of E_q[f] in the logits of a layer, from the signals of its branches."""
+        """Estimate the gradient of E_q[f] with respect to the logits of a layer from the signals of its branches."""
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Couples each layer in turn, evaluates all states together, and attaches the logit gradients."""
+        """Couple each layer in turn, evaluate all states together, and attach the logit gradients."""
         posterior = self._layered_posterior(model, batch)
         path, couplings = self._couple(posterior, len(batch))
         with torch.no_grad():
@@ -109,7 +109,7 @@ class Antithetic(Estimator):
     def complete(
         self, posterior: LayeredPosterior, path: Tensor, couplings: list[Coupling], layer: int
     ) -> tuple[Float[Tensor, "others groups batch width"], Float[Tensor, "others groups batch"]]:
-        """The states in which the branches of a layer end, but for branch 0, and their log q."""
+        """Return the final states of the branches of a layer, except branch 0, and their log q."""
         coupling = couplings[layer]
         ancestors = path[..., : posterior.latent.slices[layer].start].expand(len(coupling.states) - 1, -1, -1, -1)
         states = torch.cat([ancestors, coupling.states[1:]], dim=-1)
@@ -126,7 +126,7 @@ class Antithetic(Estimator):
     def _couple(
         self, posterior: LayeredPosterior, batch: int
     ) -> tuple[Float[Tensor, "groups batch width"], list[Coupling]]:
-        """The branches of each layer given branch 0 of the layers before, and the state in which branch 0 ends."""
+        """Return the final state of branch 0, and the branches of each layer given branch 0 of the layers before it."""
         path = posterior.first.like.new_empty(self.groups, batch, 0)
         couplings = []
         for number, layer in enumerate(posterior.latent.layers):
@@ -141,7 +141,7 @@ class Antithetic(Estimator):
         return path, couplings
 
     def _evaluate(self, model: LatentVariableModel, batch: Batch, h: Tensor) -> tuple[Tensor, Tensor]:
-        """log p(x, h) of all states without gradient, and its mean over those from which theta learns."""
+        """Return log p(x, h) of all states without gradient, and its mean over those that teach theta."""
         if self.theta_from_all_states:
             joint = log_joint(model, batch, h.flatten(0, 1))
             return joint.detach(), joint.mean()
@@ -151,7 +151,7 @@ class Antithetic(Estimator):
         return torch.cat([path.detach(), others]), path.mean()
 
     def _layered_posterior(self, model: LatentVariableModel, batch: Batch) -> LayeredPosterior:
-        """The posterior of the batch, refused where its noise cannot be coupled."""
+        """Return the posterior of the batch, or refuse one whose noise cannot be coupled."""
         name = type(self).__name__
         for layer in model.latent.layers:
             if layer.kind != self.kind:
@@ -163,18 +163,19 @@ class AntitheticBits(Antithetic):
     """Bits, each drawn from its own uniform."""
 
     kind: ClassVar[Kind] = "bernoulli"
-    alternatives: ClassVar[str] = "arsm for categorical ones, or vimco, rloo or jsa"
+    alternatives: ClassVar[str] = "arsm for categorical latents, or vimco, rloo or jsa"
 
     def draw(self, distribution: Factorized, noise: Tensor) -> Tensor:
-        """One where the uniform is below the probability."""
+
         return distribution.from_uniforms(noise)
 
 
 class AntitheticPairs(AntitheticBits):
-    """Two branches a layer: the uniforms 1 - u draw b1 = [u > sigma(-l)], and u draws b2 = [u < sigma(l)].
+    """Two branches per layer: the uniforms 1 - u draw b1 = [u > sigma(-l)], and u draws b2 = [u < sigma(l)].
 
     Args:
-        particles: The number of states drawn a row where there is one layer, even: half as many independent pairs.
+        particles: The number of states per row for a single layer. It is even: half as many independent pairs are
+        drawn.
     """
 
     def __init__(self, particles: int = 2) -> None:
@@ -187,17 +188,17 @@ class AntitheticPairs(AntitheticBits):
         self.groups = particles // 2
 
     def noise(self, layer: Layer, batch: int, like: Tensor) -> Tensor:
-        """1 - u and u, both of them uniform."""
+        """Draw 1 - u and u, both of them uniform."""
         uniforms = open_uniforms((self.groups, batch, layer.variables), like)
         return torch.stack([1 - uniforms, uniforms])
 
 
 def open_uniforms(size: tuple[int, ...], like: Tensor) -> Tensor:
-    """Uniforms that are never 0 or 1, nor is 1 less them: events of probability zero must not happen."""
+    """Draw uniforms u such that neither u nor 1 - u is 0 or 1: events of probability zero must not happen."""
     return inside(torch.rand(size, dtype=like.dtype, device=like.device))
 
 
 def inside(uniforms: Tensor) -> Tensor:
-    """Uniforms moved off 0 and 1 by the smallest step that random numbers of their precision make."""
+    """Move uniforms off 0 and 1 by the smallest step between random numbers of their precision."""
     step = torch.finfo(uniforms.dtype).eps / 2
     return uniforms.clamp(step, 1 - step)

@@ -16,9 +16,9 @@ class ARM(AntitheticPairs):
     .. math:: \nabla_l E_q[f] = E_u[(f(b_1) - f(b_2)) (u - \tfrac12)], \quad
               b_1 = [u > \sigma(-l)], \; b_2 = [u < \sigma(l)]
 
-    with l the logits, u one uniform a bit and f = log p(x, h) - log q(h | x). Both states are distributed as q, so
+    with the logits l, one uniform u per bit and f = log p(x, h) - log q(h | x). Both states are distributed as q, so
     theta gets the mean of grad log p(x, h) over the two. With L layers, each is coupled while the layers before it are
-    held and the layers after it are drawn for each branch: 1 + L states a pair, each distributed as q.
+    fixed and the layers after it are drawn for each branch: 1 + L states per pair, each distributed as q.
 
     Args:
         particles: The number n of states, even: n / 2 independent pairs are averaged.
@@ -36,7 +36,7 @@ class ARM(AntitheticPairs):
     )
 
     def logit_gradient(self, coupling: Coupling, signals: Tensor) -> Tensor:
-        """The difference of the signals times u - 1/2."""
+        """Multiply the difference of the signals by u - 1/2."""
         _, u = coupling.noise
         first, second = signals.unsqueeze(-1)
         return (first - second) * (u - 0.5)

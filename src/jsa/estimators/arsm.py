@@ -21,17 +21,17 @@ class ARSM(Antithetic):
 
     For each variable v, :math:`\pi_v` is uniform on the simplex of its C classes, and the class
     :math:`\arg\min_k (\log \pi_{vk} - l_{vk})` follows q. Let :math:`f_{cj}` be the signal of the state in which
-    the components c and j of every :math:`\pi_v` have changed places. Then
+    the components c and j of every :math:`\pi_v` are swapped. Then
 
     .. math:: \nabla_{l_{vc}} E_q[f] = E\Big[\sum_j \Big(f_{cj} - \frac1C \sum_m f_{mj}\Big)
               \Big(\frac1C - \pi_{vj}\Big)\Big].
 
-    The states of (c, j) and (j, c) are the same and those of (c, c) are not swapped at all: 1 + C (C - 1) / 2 states
-    are evaluated, the swapped ones without a graph. Every one of them is distributed as q, but they are alike: on 20
-    variables of 10 classes the gradient of log p(x, h) at all 46 has half the variance of that at one, for twice the
-    time of a step and 46 times the memory. So theta gets grad log p(x, h) at the unswapped state alone. With L layers,
-    each is swapped while the layers before it are held and the layers after it are drawn for each swap:
-    1 + L C (C - 1) / 2 states.
+    The states of (c, j) and (j, c) are the same and (c, c) swaps nothing: 1 + C (C - 1) / 2 states are evaluated, the
+    swapped ones without a graph. Each of them is distributed as q, but they are strongly correlated: for 20 variables
+    of 10 classes the gradient of log p(x, h) at all 46 has half the variance of that at one, for twice the step time
+    and 46 times the memory. So theta gets grad log p(x, h) at the unswapped state alone. With L layers, each is swapped
+    while the layers before it are fixed and the layers after it are drawn for each swap: 1 + L C (C - 1) / 2
+    states.
 
     A bit is a variable of two classes, for which this is ARM.
 
@@ -48,18 +48,18 @@ class ARSM(Antithetic):
         reference="Yin, Yue & Zhou, ICML 2019",
     )
     kind: ClassVar[Kind] = "categorical"
-    alternatives: ClassVar[str] = "arm or disarm for bernoulli ones, or vimco, rloo or jsa"
+    alternatives: ClassVar[str] = "arm or disarm for bernoulli latents, or vimco, rloo or jsa"
     theta_from_all_states: ClassVar[bool] = False
 
     def noise(self, layer: Layer, batch: int, like: Tensor) -> Tensor:
-        """A point of the simplex for each variable, as it is and with each pair of components swapped."""
+        """Draw a point of the simplex for each variable; return it, then with each pair of components swapped."""
         exponential = -open_uniforms((self.groups, batch, layer.variables, layer.classes), like).log()
         simplex = exponential / exponential.sum(-1, keepdim=True)
         swaps, _ = _swaps(layer.classes)
         return simplex[..., swaps.to(like.device)].movedim(-2, 0)
 
     def draw(self, distribution: Factorized, noise: Tensor) -> Tensor:
-        """The class whose component of the noise is the smallest for its probability."""
+        """Choose the class whose noise component is smallest relative to its probability."""
         assert isinstance(distribution, Categorical)
         classes = distribution.layer.classes
         logits = distribution.logits.detach().unflatten(-1, (-1, classes))
@@ -67,7 +67,7 @@ class ARSM(Antithetic):
         return F.one_hot(chosen, classes).flatten(-2).to(noise.dtype)
 
     def logit_gradient(self, coupling: Coupling, signals: Tensor) -> Tensor:
-        """The signals of all swaps with a class, centered over the classes, times the noise."""
+        """Center the signals of all swaps with a class over the classes, and multiply them by the noise."""
         simplex = coupling.noise[0]
         classes = simplex.shape[-1]
         _, branch = _swaps(classes)
@@ -79,7 +79,7 @@ class ARSM(Antithetic):
 
 @cache
 def _swaps(classes: int) -> tuple[Tensor, Tensor]:
-    """The orders of the classes in each branch, and the branch in which each pair is swapped.
+    """Return the order of the classes in each branch, and the branch in which each pair is swapped.
 
     >>> orders, branch = _swaps(3)
     >>> orders.tolist()

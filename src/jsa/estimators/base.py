@@ -1,4 +1,4 @@
-"""What every estimator is."""
+"""The base class of all estimators, and checks that they share."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from jsa.model_calls import EvaluatedStates, evaluate, posterior_of
 
 
 class Stage(IntEnum):
-    """Where the chains start at a visit."""
+    """The start of a chain when its row is visited."""
 
     FRESH = 1
-    """Stage I: from a draw of q. The cache is written and not read."""
+    """Stage I: a draw of q. The cache is written and not read."""
     PERSISTENT = 2
-    """Stage II: from the cached state; a row that was never visited starts from q."""
+    """Stage II: the cached state; a row that was never visited starts from a draw of q."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """What an estimator says of itself.
+    """A summary of an estimator for tables and lists.
 
     Attributes:
         optimizes: The objective whose gradient it estimates.
-        unbiased: Whether the gradient is unbiased for that, and under which condition.
-        latents: Which kinds of latent variables it takes.
-        decoder_evaluations: How many states a row costs a step, as a formula in the number n of particles.
+        unbiased: Whether the gradient is unbiased for it, and under which condition.
+        latents: The kinds of latent variables that it supports.
+        decoder_evaluations: The number of states evaluated per row and step, as a formula in the number n of particles.
         reference: The paper.
     """
 
@@ -47,64 +47,64 @@ class Description:
 
 
 class Estimator(nn.Module, ABC):
-    """A way to estimate the gradients of the model and of its inference model from a batch.
+    """An estimator of the gradients of the model and of its inference model from a batch.
 
-    It owns whatever it learns or remembers besides the model: baselines, control variates, chains.
+    It owns everything that it learns or remembers besides the model: baselines, control variates, chains.
     """
 
     description: ClassVar[Description]
     bookkeeping: ClassVar[tuple[str, ...]] = ()
-    """Entries of the state_dict that it does not learn, such as the stage of chains."""
+    """Entries of the state_dict that are not learned, such as the stage of chains."""
     keeps_chains: ClassVar[bool] = False
-    """Whether its instances have ``chains``."""
+    """Whether instances have ``chains``."""
     chains: ChainCache | None = None
-    """One persistent state for each row of the training data, None for a method without chains."""
+    """One persistent state for each row of the training data; None for a method without chains."""
 
     @property
     def stage(self) -> Stage | None:
-        """Where the chains start at a visit, None for a method without chains; assign it to switch."""
+        """The start of a chain when its row is visited; None for a method without chains. Assign to it to switch."""
         return None
 
     @stage.setter
     def stage(self, stage: Stage | int) -> None:
-        raise UsageError(f"{type(self).__name__} has no chains and so no stages: leave the stage alone")
+        raise UsageError(f"{type(self).__name__} has no chains and so no stages: do not set its stage")
 
     @property
     def learns(self) -> bool:
-        """Whether it learns something beside the model, such as baselines, and so is not the same at every run."""
+        """Whether it learns anything besides the model, such as baselines, and so depends on the run."""
         return any(name not in self.bookkeeping for name in self.state_dict())
 
     @abstractmethod
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """The estimate for a batch: one ``backward`` on its loss gives all gradients."""
+        """Return the estimate for a batch: one ``backward`` on its loss gives all gradients."""
 
 
 def at_least(particles: int, minimum: int, name: str) -> int:
-    """The number of particles, refused with a sentence where the method is not defined for it."""
+    """Return the number of particles, or refuse one for which the method is not defined."""
     if particles < minimum:
         raise UsageError(f"{name} needs at least {minimum} particle{'s' * (minimum > 1)}, not {particles}")
     return particles
 
 
 def space_of(latent: LatentSpace, name: str) -> LatentSpace:
-    """What a state is made of, refused with a sentence where something else was given, such as the model."""
+    """Return the latent space, or refuse another object, such as the model."""
     if not isinstance(latent, LatentSpace):
-        raise UsageError(f"{name} asks what a state is made of, model.latent, and was given a {type(latent).__name__}")
+        raise UsageError(f"{name} needs a LatentSpace, not {type(latent).__name__}: pass model.latent")
     return latent
 
 
 def inputs_of(batch: Batch, width: int, name: str) -> Float[Tensor, "batch inputs"]:
-    """What the networks of a method see of a batch, refused where they were made for another width."""
+    """Return the inputs of a method's networks, or refuse a batch of another width than they were made for."""
     inputs = batch.inputs
     if inputs.shape[-1] != width:
         raise UsageError(
-            f"{name} was made with inputs={width}, and x with its context has {inputs.shape[-1]} numbers a row: make "
+            f"{name} was made with inputs={width}, but x with its context has {inputs.shape[-1]} numbers per row: make "
             "it with inputs=batch.inputs.shape[-1]"
         )
     return inputs
 
 
 def score_samples(model: LatentVariableModel, batch: Batch, particles: int) -> EvaluatedStates:
-    """Draws so many states a row, with one differentiable pass over them."""
+    """Draw this many states per row and evaluate them in one differentiable pass."""
     posterior = posterior_of(model, batch)
     return evaluate(model, batch, posterior, *posterior.sample_with_log_prob((particles,)))

@@ -29,19 +29,19 @@ class Concrete(Estimator):
 
     .. math:: \frac1n \sum_k \log p(x | y_k) + \log p_{\tau_p}(y_k) - \log q_\tau(y_k | x)
 
-    where every factor of the prior and of q is replaced by the density of its relaxation. This is a lower bound of the
-    likelihood of the *relaxed* model, and its gradient is unbiased for that. It is not a bound for the discrete model,
-    and does not become one at low temperature: with equal temperatures the divergence between the densities is that
-    between logistic (or Gumbel) variables, whatever the temperature, and is larger than the one between the states.
+    where every factor of the prior and of q is replaced by the density of its relaxation. This is a lower bound on the
+    likelihood of the *relaxed* model, and its gradient is unbiased for that bound. It is not a bound for the discrete
+    model, and does not become one at low temperature: with equal temperatures the divergence between the densities is
+    that between logistic (or Gumbel) variables, whatever the temperature, and exceeds the one between the states.
 
-    The discrete log p(y) cannot stand for the density of the prior: in logit space the density of q along its own draws
-    does not depend on the logits at all, so that nothing would keep q from collapsing. So the model has to tell the
-    factors of its prior, as a method ``latent_conditionals``.
+    The discrete log p(y) cannot replace the density of the prior: in logit space the density of q along its own draws
+    does not depend on the logits at all, so nothing would keep q from collapsing. The model must therefore give the
+    factors of its prior in a method ``latent_conditionals``.
 
     Args:
-        particles: The number n of draws a row.
+        particles: The number n of draws per row.
         temperature: The temperature tau of q.
-        prior_temperature: The temperature of the prior's factors; that of q if it is None.
+        prior_temperature: The temperature of the prior's factors; if None, that of q.
 
     References:
         Maddison, Mnih and Teh, The Concrete distribution: a continuous relaxation of discrete random variables, ICLR
@@ -65,10 +65,10 @@ class Concrete(Estimator):
         )
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws relaxed states, and lets the gradient flow through them."""
+        """Draw relaxed states and let the gradient flow through them."""
         if batch.known is not None:
-            # A relaxed prior has a density, which tends to no probability where the state is certain.
-            raise UsageError(f"Concrete cannot learn from latents that are known: {ALTERNATIVES}, or gumbel-softmax")
+            # The density of a relaxed prior does not tend to a probability as a state becomes certain.
+            raise UsageError(f"Concrete cannot learn from known latents: {ALTERNATIVES}, or gumbel-softmax")
         posterior = relaxable_posterior(model, batch, "Concrete")
         if not isinstance(model, LatentConditionals):
             raise UsageError(
@@ -77,7 +77,7 @@ class Concrete(Estimator):
             )
         layers = relaxed_draw(posterior, uniforms_for(posterior, self.particles), self.temperature)
         h = torch.cat([layer.value for layer in layers], dim=-1)
-        # log_joint has the discrete factors of the prior in it: they are taken out and the densities put in.
+        # log_joint includes the discrete factors of the prior: replace them by the densities.
         joint = log_joint(model, batch, h)
         inference = torch.zeros_like(joint)
         for layer, factor in zip(layers, model.latent_conditionals(batch, h), strict=True):

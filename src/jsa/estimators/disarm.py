@@ -11,13 +11,13 @@ from jsa.estimators.base import Description
 
 
 class DisARM(AntitheticPairs):
-    r"""ARM's expectation given its two states, which has a smaller variance at the same cost.
+    r"""ARM's expectation given its two states: a smaller variance at the same cost.
 
     .. math:: \tfrac12 (f(b_1) - f(b_2)) (-1)^{b_2} [b_1 \ne b_2] \, \sigma(|l|), \quad
               b_1 = [u > \sigma(-l)], \; b_2 = [u < \sigma(l)]
 
-    for each bit; a bit in which the two states agree gets nothing. Both states are distributed as q, so theta gets the
-    mean of grad log p(x, h) over the two. Layers are treated as in ARM: 1 + L states a pair.
+    for each bit; a bit in which the two states agree contributes nothing. Both states are distributed as q, so theta
+    gets the mean of grad log p(x, h) over the two. Layers are treated as in ARM: 1 + L states per pair.
 
     Args:
         particles: The number n of states, even: n / 2 independent pairs are averaged.
@@ -37,7 +37,7 @@ class DisARM(AntitheticPairs):
     )
 
     def logit_gradient(self, coupling: Coupling, signals: Tensor) -> Tensor:
-        """Half the difference of the signals, in the bits that differ."""
+        """Return half the difference of the signals, in the bits that differ."""
         first, second = signals.unsqueeze(-1)
         # The difference of the bits is the sign where they differ, and zero where they do not.
         b1, b2 = coupling.states

@@ -1,4 +1,4 @@
-"""The exact gradient by enumeration: for small latent spaces, and the oracle of all other methods."""
+"""The exact gradient by enumeration, for small latent spaces and as the reference for all other methods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jsa.model_calls import log_joint_of_all, posterior_of, state_dtype
 
 
 class Enumeration(Estimator):
-    """Sums over every latent state: the gradient of log p(x) and of the inclusive divergence, without noise.
+    """The sum over all latent states: the gradient of log p(x) and of the inclusive divergence, without noise.
 
     References:
         Dempster, Laird and Rubin, Maximum likelihood from incomplete data via the EM algorithm, JRSS B 39 (1977).
@@ -28,14 +28,14 @@ class Enumeration(Estimator):
     )
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """The exact log-likelihood, differentiated, and the exact cross-entropy from the posterior to q."""
+        """Return the loss with the exact log-likelihood and the exact cross-entropy from the posterior to q."""
         posterior = posterior_of(model, batch)
         states = model.latent.enumerate(state_dtype(model, batch), batch.x.device)
         joint = log_joint_of_all(model, batch, states)
         inference = posterior.log_prob(states.unsqueeze(1).expand(-1, len(batch), -1))
         log_likelihood = torch.logsumexp(joint, 0)
         exact_posterior = joint.detach().softmax(0)
-        # A state that q excludes has log q of minus infinity; where p excludes it too it must not count.
+        # A state that q excludes has log q of minus infinity. If p excludes it too, it must not count.
         cross_entropy = torch.where(exact_posterior > 0, exact_posterior * inference, 0.0).sum(0)
         loss = -(log_likelihood + cross_entropy).mean()
         weights = (joint - inference).detach()

@@ -26,19 +26,19 @@ from jsa.relaxation import (
 
 
 class GumbelSoftmax(Estimator):
-    r"""The reparameterized gradient of the ELBO with relaxed states in the place of discrete ones.
+    r"""The reparameterized gradient of the ELBO with relaxed states in place of discrete ones.
 
     .. math:: \frac1n \sum_k \log p(x, y_k) + \sum_i H(q(h_i | x, y_{k,<i})), \quad
               y_i = \sigma(z_i / \tau) \text{ or } \mathrm{softmax}(z_i / \tau)
 
-    is differentiated through y. The entropies are those of the discrete layers, and analytic. Where the model tells the
+    is differentiated through y. The entropies are those of the discrete layers, and analytic. If the model gives the
     factors of its prior (``latent_conditionals``), the log-probability of the last layer is replaced by its expectation
-    given the layers before: for one layer, all of this is the relaxed reconstruction less the analytic divergence
-    KL(q(h | x) || p(h)). A deeper layer is drawn given the relaxed layers before it. The bias for the ELBO vanishes
-    with the temperature, while the variance grows.
+    given the layers before it: for one layer, the objective is then the relaxed reconstruction minus the analytic
+    divergence KL(q(h | x) || p(h)). A deeper layer is drawn given the relaxed layers before it. As the temperature
+    tends to 0, the bias for the ELBO vanishes and the variance grows.
 
     Args:
-        particles: The number n of draws a row.
+        particles: The number n of draws per row.
         temperature: The temperature tau.
 
     References:
@@ -60,7 +60,7 @@ class GumbelSoftmax(Estimator):
         self.temperature = positive(temperature, f"the temperature of {self.name}")
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws, and lets the gradient flow through the draws."""
+        """Draw relaxed states and let the gradient flow through them."""
         posterior = relaxable_posterior(model, batch, self.name)
         layers = relaxed_draw(posterior, uniforms_for(posterior, self.particles), self.temperature, self._value)
         h = torch.cat([layer.value for layer in layers], dim=-1)
@@ -72,12 +72,12 @@ class GumbelSoftmax(Estimator):
         for layer in layers:
             bound = bound + entropy(layer.distribution)
         if isinstance(model, LatentConditionals):
-            # log_prob is linear in the state, so that its value at the mean is its expectation.
+            # log_prob is linear in the state, so its value at the mean is its expectation.
             top, prior = layers[-1], discrete(model.latent_conditionals(batch, h)[-1])
             bound = bound + prior.log_prob(top.distribution.mean) - prior.log_prob(top.value)
         return Estimate(-bound.mean(), bound.detach().mean(), log_weights, {})
 
     @staticmethod
     def _value(layer: Layer, z: Tensor, temperature: Temperature) -> Tensor:
-        """What stands in the state vector for these perturbed logits."""
+        """Return the part of the state vector for these perturbed logits."""
         return relaxed(layer, z, temperature)

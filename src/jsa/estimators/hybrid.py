@@ -16,8 +16,8 @@ class Hybrid(PersistentEstimator):
 
     .. math:: \sum_{k=0}^n \bar w_k \nabla \left[ \log p_\theta(x, h_k) + \log q_\phi(h_k | x) \right]
 
-    over the chain's state and n proposals; the chain then makes n Metropolis independence moves over the same
-    proposals, which mixes faster than one draw in proportion to the weights. Both are valid where the chain's state
+    over the chain's state and n proposals. The chain then makes n Metropolis independence moves over the same
+    proposals, which mixes faster than one draw in proportion to the weights. Both are valid if the chain's state
     follows the posterior.
     """
 
@@ -30,5 +30,5 @@ class Hybrid(PersistentEstimator):
     )
 
     def weigh(self, trajectory: Trajectory) -> Tensor:
-        """The normalized weights of the state and the proposals."""
+        """Return the normalized weights of the state and the proposals."""
         return trajectory.log_weights.softmax(0)

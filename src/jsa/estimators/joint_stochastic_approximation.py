@@ -12,14 +12,14 @@ from jsa.kernels.trajectory import Trajectory
 
 
 class JSA(PersistentEstimator):
-    r"""Joint stochastic approximation: Metropolis independence chains that persist, one a row.
+    r"""Joint stochastic approximation: persistent Metropolis independence chains, one per row.
 
-    At a visit the chain of each row makes ``particles`` moves with q(h | x) as its proposal, and the gradient is
+    When a row is visited, its chain makes ``particles`` moves with q(h | x) as its proposal, and the gradient is
 
     .. math:: \frac1n \sum_{k=1}^n \nabla \left[ \log p_\theta(x, h_k) + \log q_\phi(h_k | x) \right]
 
     at the states after the moves: ascent of log p(x) in theta, descent of KL(p(h|x) || q(h|x)) in phi. In stage I a
-    chain starts anew from q at each visit; in stage II it goes on from where it stood.
+    chain starts from a new draw of q at each visit; in stage II it continues from its last state.
 
     Example:
         >>> import torch
@@ -47,5 +47,5 @@ class JSA(PersistentEstimator):
     )
 
     def weigh(self, trajectory: Trajectory) -> Tensor:
-        """The share of moves after which the chain stood at each candidate."""
+        """Return the share of moves after which the chain was at each candidate."""
         return trajectory.multiplicities.to(trajectory.log_weights.dtype) / self.particles

@@ -1,4 +1,4 @@
-"""REINFORCE with the mean of the other draws as baseline."""
+"""REINFORCE with the mean signal of the other draws as baseline."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class LeaveOneOut(Estimator):
     .. math:: \frac1n \sum_k \Big( f_k - \frac1{n-1} \sum_{j \ne k} f_j \Big) \nabla_\phi \log q(h_k | x)
               + \nabla_\theta \log p(x, h_k)
 
-    The rows that the paper calls VIMCO were made with this method.
+    The rows that the paper labels VIMCO were computed with this method.
 
     Args:
-        particles: The number n of draws a row, at least 2.
+        particles: The number n of draws per row, at least 2.
 
     References:
         Salimans and Knowles, On using control variates with stochastic approximation for variational Bayes and its
@@ -39,7 +39,7 @@ class LeaveOneOut(Estimator):
         self.particles = at_least(particles, 2, "RLOO")
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws, and centers each signal by the others."""
+        """Draw states and center each signal by the others."""
         draws = score_samples(model, batch, self.particles)
         signal = draws.log_weights
         others = (signal.sum(0) - signal) / (self.particles - 1)

@@ -37,9 +37,9 @@ class MarkovianScoreClimbing(PersistentEstimator):
     def move(
         self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, initial: Tensor | None
     ) -> Trajectory:
-        """Conditional importance sampling."""
+        """Move by conditional importance sampling."""
         return conditional_importance(model, batch, posterior, initial, self.particles)
 
     def weigh(self, trajectory: Trajectory) -> Tensor:
-        """The normalized weights of the state and the proposals."""
+        """Return the normalized weights of the state and the proposals."""
         return trajectory.log_weights.softmax(0)

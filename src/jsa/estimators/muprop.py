@@ -17,19 +17,19 @@ from jsa.relaxation import discrete, entropy, relaxable_posterior
 
 
 class MuProp(Estimator):
-    r"""The score-function gradient less a first-order expansion about the mean, whose gradient is put back exactly.
+    r"""The score-function gradient minus a first-order expansion about the mean, whose gradient is added back exactly.
 
     For each layer i with the mean m of q(h_i | h_{<i}) and the state b,
 
     .. math:: \left(F(b) - F_i(m) - g_i \cdot (b_i - m)\right) \nabla_\phi \log q(b_i | b_{<i})
               + g_i \cdot \nabla_\phi m + \nabla_\phi H(q(h_i | b_{<i})), \quad g_i = F_i'(m)
 
-    where F is log p(x, b) with the entropies of the layers after i, and F_i(y) the same with y in the layer and each
-    layer after it at its mean given the ones before. The entropies are analytic given the ancestors, so that log q
-    itself is no part of the signal. Any F_i would do: it is a control variate that costs one mean-field pass a layer.
+    where F is log p(x, b) plus the entropies of the layers after i, and F_i(y) is F with y in layer i and each later
+    layer at its mean given the layers before it. The entropies are analytic given the ancestors, so log q itself is not
+    part of the signal. Any F_i is valid: it is a control variate that costs one mean-field pass per layer.
 
     Args:
-        particles: The number n of draws a row.
+        particles: The number n of draws per row.
 
     References:
         Gu, Levine, Sutskever and Mnih, MuProp: unbiased backpropagation for stochastic neural networks, ICLR 2016.
@@ -48,7 +48,7 @@ class MuProp(Estimator):
         self.particles = at_least(particles, 1, "MuProp")
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws, and expands the objective about the mean of each layer."""
+        """Draw states and expand the objective about the mean of each layer."""
         posterior = relaxable_posterior(model, batch, "MuProp")
         h = posterior.sample((self.particles,))
         joint = log_joint(model, batch, h)
@@ -67,7 +67,7 @@ class MuProp(Estimator):
             gain = gain + (residual * log_probs[number]).mean() + self._put_back(slope, mean).mean()
             uncertainty = entropy(layers[number])
             gain = gain + uncertainty.mean()
-            # What the layer before this one can change: this layer's entropy too.
+            # The layer before this one can change this layer's entropy too.
             signal = signal + uncertainty.detach()
         return Estimate(-gain, log_weights.mean(), log_weights, {})
 
@@ -81,9 +81,9 @@ class MuProp(Estimator):
         ancestors: Float[Tensor, "samples batch above"],
         mean: Float[Tensor, "*drawn batch layer"],
     ) -> tuple[Float[Tensor, "expanded batch"], Float[Tensor, "expanded batch layer"]]:
-        """The mean-field objective from a layer on and its slope, at the layer's mean; one sample for the first layer.
+        """Return the mean-field objective from a layer on and its slope, at the layer's mean.
 
-        The first layer has no ancestors, so that its expansion is the same for all draws.
+        The first layer has no ancestors, so its expansion is the same for all draws and has one sample.
         """
         ancestors = ancestors[:1] if number == 0 else ancestors
         center = mean.detach().expand(*ancestors.shape[:-1], -1).clone().requires_grad_()
@@ -94,10 +94,10 @@ class MuProp(Estimator):
             entropies = entropies + entropy(distribution)
             state = torch.cat([state, distribution.mean], dim=-1)
         value = log_joint(model, batch, state) + entropies
-        # Differentiated here, so that nothing of the mean-field pass reaches theta, and phi only by the slope.
+        # Differentiated here, so that the mean-field pass does not reach theta, and reaches phi through the slope only.
         (slope,) = torch.autograd.grad(value.sum(), center)
         return value.detach(), slope
 
     def _put_back(self, slope: Tensor, mean: Tensor) -> Tensor:
-        """The control variate's mean, as phi changes it."""
+        """Return a term whose gradient in phi is that of the control variate's mean."""
         return (slope * mean).sum(-1)

@@ -17,19 +17,19 @@ from jsa.model_calls import BatchPosterior, log_joint, log_joint_terms, posterio
 
 
 class NVIL(Estimator):
-    r"""REINFORCE with baselines from the input, centering, variance normalization and a signal for each layer.
+    r"""REINFORCE with input-dependent baselines, centering, variance normalization and a signal for each layer.
 
     .. math:: \frac{f_i - C_i(x, h_{<i}) - c_i}{\max(1, \sqrt{v_i})} \nabla_\phi \log q(h_i | x, h_{<i})
 
-    for each layer i: the signal f_i leaves out the terms that were fixed before layer i is drawn, c_i and v_i are
-    exponential means of the signal less C_i and of its variance, and the network C_i learns by least squares to predict
-    the centered signal. Dividing rescales a layer's gradient: it is unbiased up to that scale. A model or posterior
-    that does not tell its layers apart is taken as one layer.
+    for each layer i: the signal f_i leaves out the terms that are fixed before layer i is drawn, c_i and v_i are
+    exponential means of the signal minus C_i and of its variance, and the network C_i learns by least squares to
+    predict the centered signal. The division rescales a layer's gradient, which is unbiased up to that scale. A model
+    or posterior that does not separate its layers is treated as one layer.
 
     Args:
-        latent: What a state is made of: ``model.latent``.
+        latent: The latent space of the model, ``model.latent``.
         inputs: The width of an observation together with its context.
-        particles: The number n of draws a row.
+        particles: The number n of draws per row.
         hidden: The width of the hidden layer of the baseline networks.
         decay: The decay of the exponential means.
         normalize: Whether to divide by the standard deviation.
@@ -71,7 +71,7 @@ class NVIL(Estimator):
         self.register_buffer("variances", torch.ones(len(latent.layers)))
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws, and gives each layer the part of the signal that its draw can change."""
+        """Draw states and give each layer the part of the signal that its draw can change."""
         posterior = posterior_of(model, batch)
         h = posterior.sample((self.particles,))
         joints, inferences = _terms(model, batch, posterior, h)
@@ -92,14 +92,14 @@ class NVIL(Estimator):
         return Estimate(-gain, log_weights.mean(), log_weights, {})
 
     def _baseline(self, layer: int, batch: Batch, h: Tensor) -> Float[Tensor, "samples batch"]:
-        """The prediction from all that is known before the layer is drawn."""
+        """Predict the signal from everything that is known before the layer is drawn."""
         inputs = inputs_of(batch, self._inputs, "NVIL")
         known = torch.cat([inputs.expand(*h.shape[:-1], -1), h[..., : self._starts[layer]]], dim=-1)
         prediction: Tensor = self.baselines[layer](known)
         return prediction.squeeze(-1)
 
     def _follow(self, layer: int, centered: Tensor) -> None:
-        """Moves the exponential means; the new ones serve from the next step on, so that no draw centers itself."""
+        """Update the exponential means. They take effect at the next step, so that no draw centers itself."""
         mean, variance = centered.mean(), centered.var(correction=0)
         self.centers[layer].lerp_(mean.to(self.centers.dtype), 1 - self.decay)
         self.variances[layer].lerp_(variance.to(self.variances.dtype), 1 - self.decay)
@@ -108,7 +108,7 @@ class NVIL(Estimator):
 def _terms(
     model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, h: Tensor
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """The terms of log p and of log q by layer, or each as one where the layers cannot be told apart."""
+    """Return the terms of log p and of log q by layer, or one term each if the layers cannot be separated."""
     if posterior.layers is not None and (terms := log_joint_terms(model, batch, h)) is not None:
         return terms, posterior.layers.layer_log_probs(h)
     joint = log_joint(model, batch, h)
@@ -116,7 +116,7 @@ def _terms(
 
 
 def _signals(joints: list[Tensor], inferences: list[Tensor]) -> list[Tensor]:
-    """For each layer, what of log p - log q is still open when it is drawn.
+    """Return, for each layer, the terms of log p - log q that are not yet fixed when it is drawn.
 
     Term i of log p is fixed with layer i, and the last one, the prior's, with the last layer.
     """

@@ -13,10 +13,10 @@ from jsa.kernels.trajectory import Trajectory
 
 
 class RaoBlackwellJSA(PersistentEstimator):
-    r"""JSA whose gradient is averaged over the acceptances: less variance from the same network passes.
+    r"""JSA with the gradient averaged over the acceptances: less variance from the same network passes.
 
-    The weight of a candidate is the expected share of moves after which the chain stands at it, given candidates and
-    weights. With a_0 = 1, proposal k takes r_j = min(1, w_k / w_j) of what stood at each earlier candidate j,
+    The weight of a candidate is the expected share of moves after which the chain is there, given candidates and
+    weights. With a_0 = 1, proposal k takes the share r_j = min(1, w_k / w_j) from each earlier candidate j,
 
     .. math:: a_k = \sum_{j<k} a_j r_j, \qquad a_j \leftarrow a_j (1 - r_j),
 
@@ -35,5 +35,5 @@ class RaoBlackwellJSA(PersistentEstimator):
     )
 
     def weigh(self, trajectory: Trajectory) -> Tensor:
-        """The expected share of moves after which the chain stands at each candidate."""
+        """Return the expected share of moves after which the chain is at each candidate."""
         return occupancy(trajectory.log_weights)

@@ -35,14 +35,14 @@ from jsa.relaxation import (
 
 @dataclass(frozen=True)
 class HardDraw:
-    """States from q for some rows, with what drew them.
+    """States from q for some rows, with the noise that drew them.
 
     Attributes:
-        model: The model whose q it is.
+        model: The model to which q belongs.
         batch: The rows x.
         posterior: q(h | x).
-        noise: The uniforms that drew the states, one for each number of the state vector.
-        second_noise: As many uniforms for the noise that is drawn anew given the states.
+        noise: The uniforms that drew the states, one for each entry of the state vector.
+        second_noise: As many uniforms, for the noise that is redrawn given the states.
         h: The states.
         distributions: The distribution of each layer given the states before it, differentiable in phi.
         log_inference: The log-probability of each layer's state, without gradient.
@@ -58,30 +58,30 @@ class HardDraw:
     log_inference: list[Float[Tensor, "samples batch"]]
 
     def ancestors(self, number: int) -> Float[Tensor, "samples batch ancestors"]:
-        """The states of the layers before this one."""
+        """Return the states of the layers before this one."""
         return self.h[..., : self.posterior.latent.slices[number].start]
 
 
 class Rebar(Estimator):
-    r"""The score-function gradient less a relaxed control variate, whose mean is put back by reparameterization.
+    r"""The score-function gradient minus a relaxed control variate, whose mean is added back by reparameterization.
 
-    For each layer i with logits l, perturbed logits z, the state b = hard(z), and z' drawn anew given b,
+    For each layer i with logits l, perturbed logits z, the state b = hard(z), and z' redrawn given b,
 
     .. math:: \left(f(b) - \eta f_i(\sigma(z'/\tau))\right) \nabla_l \log q(b_i | b_{<i})
               + \eta \nabla_l \left[f_i(\sigma(z/\tau)) - f_i(\sigma(z'/\tau))\right]
 
     where f = log p(x, h) - log q(h | x), and f_i(y) is f at the states before the layer, y in the layer, and relaxed
-    descendants of these that are drawn with noise common to both terms. Relaxing all layers at once instead is biased:
-    the logits of a deeper layer jump with the state of this one, which no pathwise derivative sees. Theta gets
+    descendants of these, drawn with noise common to both terms. Relaxing all layers at once would be biased: the logits
+    of a deeper layer jump with the state of this one, and a pathwise derivative misses the jump. Theta gets
     grad log p(x, b) alone.
 
     The scale eta and the temperature tau of each layer are parameters, as logarithms; they descend the squared norm of
-    this gradient, that is its variance, in the same ``backward``. The gradient is formed here, and phi receives it
-    through the logits: nothing else of the control variate reaches theta or phi.
+    this gradient, and so its variance, in the same ``backward``. The gradient is computed here, and phi receives it
+    through the logits: the control variate reaches theta and phi in no other way.
 
     Args:
-        latent: What a state is made of: ``model.latent``.
-        particles: The number n of draws a row.
+        latent: The latent space of the model, ``model.latent``.
+        particles: The number n of draws per row.
         temperature: The temperature at the start.
         scale: The scale eta at the start.
 
@@ -109,7 +109,7 @@ class Rebar(Estimator):
         self.log_scale = nn.Parameter(torch.full((layers,), math.log(positive(scale, f"the scale of {self.name}"))))
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws, forms the gradient by the logits, and hands it to phi and its variance to the control variate."""
+        """Draw states, compute the logit gradient, and pass it to phi and its variance to the control variate."""
         draw = _hard_draw(model, batch, relaxable_posterior(model, batch, self.name), self.particles)
         joint = log_joint(model, batch, draw.h)
         inference = torch.stack(draw.log_inference).sum(0)
@@ -120,7 +120,7 @@ class Rebar(Estimator):
         squared_norm = torch.zeros_like(gain)
         for number, distribution in enumerate(draw.distributions):
             gradient = self._logit_gradient(draw, number, signal, differentiable=bool(learned))
-            # This alone goes to phi. The graph in which the gradient was formed ends here for theta and phi.
+            # Only this reaches phi. For theta and phi, the graph that computed the gradient ends here.
             gain = gain + (gradient.detach() * distribution.logits).sum(-1).mean()
             squared_norm = squared_norm + gradient.square().sum(-1).mean()
         loss = -gain + _descending(squared_norm, learned) if learned else -gain
@@ -135,7 +135,7 @@ class Rebar(Estimator):
     def _logit_gradient(
         self, draw: HardDraw, number: int, signal: Float[Tensor, "samples batch"], *, differentiable: bool
     ) -> Float[Tensor, "samples batch layer"]:
-        """The gradient by the logits of a layer, differentiable in the control variate's parameters if so asked."""
+        """Return the gradient in a layer's logits, differentiable in the control variate's parameters if asked for."""
         where = draw.posterior.latent.slices[number]
         state = draw.h[..., where]
         logits = draw.distributions[number].logits.detach().expand_as(state).clone().requires_grad_()
@@ -148,16 +148,16 @@ class Rebar(Estimator):
         return (signal - control[1]).unsqueeze(-1) * score + pathwise
 
     def _perturbed_again(self, distribution: Discrete, state: Tensor, uniforms: Tensor) -> Tensor:
-        """The perturbed logits at which the control variate is known to the score-function term."""
+        """Redraw the perturbed logits given the state, for the control variate in the score-function term."""
         return conditionally_perturbed(distribution, state, uniforms)
 
     def _control(
         self, draw: HardDraw, number: int, z: Float[Tensor, "pair samples batch layer"]
     ) -> Float[Tensor, "pair samples batch"]:
-        """eta f_i(sigma(z / tau)), as a function of z alone.
+        """Return eta f_i(sigma(z / tau)) as a function of z alone.
 
         The logits in log q of the layer itself are constants here. Their derivatives have the same expectation in both
-        terms, of which one is taken off the other, so that they would add noise and nothing else.
+        terms, which are subtracted from each other, so they would only add noise.
         """
         posterior = draw.posterior
         temperature = self.log_temperature[number].exp()
@@ -167,7 +167,7 @@ class Rebar(Estimator):
         inference = torch.stack([*draw.log_inference[:number], torch.zeros_like(z[0, ..., 0])]).sum(0)
         inference = inference + own.log_prob(value)
         if number + 1 < len(posterior.latent.layers):
-            # One noise for both terms, which makes them alike.
+            # Common noise correlates the two terms.
             fresh = uniforms_for(posterior, self.particles)
             for descendant in relaxed_descendants(posterior, state, number + 1, fresh, temperature):
                 inference = inference + descendant.distribution.log_prob(descendant.value)
@@ -190,7 +190,7 @@ def _hard_draw(model: LatentVariableModel, batch: Batch, posterior: LayeredPoste
 
 
 def _descending(quantity: Tensor, parameters: Sequence[nn.Parameter]) -> Float[Tensor, ""]:
-    """A term whose gradient by the parameters is that of the quantity, and which depends on nothing else."""
+    """Return a term that has the gradient of the quantity in these parameters, and none in any other."""
     derivatives = torch.autograd.grad(quantity, parameters, allow_unused=True, materialize_grads=True)
     terms = [(derivative * parameter).sum() for derivative, parameter in zip(derivatives, parameters, strict=True)]
     return torch.stack(terms).sum()

@@ -1,4 +1,4 @@
-"""From a name and options to an estimator."""
+"""Estimators by name and options."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ ESTIMATORS: dict[str, type[Estimator]] = {
     "arsm": ARSM,
     "enumeration": Enumeration,
 }
-"""The methods by the names that the command line knows them by."""
+"""The methods by their names on the command line."""
 
 
 def estimator_class(name: str) -> type[Estimator]:
-    """The estimator of this name."""
+    """Return the class of the method of this name."""
     if name not in ESTIMATORS:
         raise unknown_name("estimator", name, ESTIMATORS)
     return ESTIMATORS[name]
@@ -71,24 +71,24 @@ _NOT_OPTIONS = frozenset({"latent", "inputs", "rows", "stage", "cache_folder", "
 
 
 def option_defaults(name: str) -> dict[str, object]:
-    """The options that a user can choose of the method of this name, with what they are where nobody chooses.
+    """Return the options of a method that a user can set, with their defaults.
 
     >>> option_defaults("rws"), option_defaults("arsm")
     ({'particles': 2, 'sleep': 0.0}, {})
     """
     taken = inspect.signature(estimator_class(name)).parameters.values()
-    # A class without a constructor has that of its base, which takes anything.
+    # A class without a constructor inherits one that accepts anything.
     named = (argument for argument in taken if argument.kind is argument.POSITIONAL_OR_KEYWORD)
     return {argument.name: argument.default for argument in named if argument.name not in _NOT_OPTIONS}
 
 
 def check_options(name: str, options: Mapping[str, object]) -> None:
-    """Refuses an option that the method of this name does not take."""
+    """Refuse an option that a method does not have."""
     own = option_defaults(name)
     for option in options:
         if option not in own:
-            advice = f"its options are {', '.join(sorted(own))}" if own else "it has none"
-            raise UsageError(f"the method {name} takes no option {option}: {advice}")
+            advice = f"its options are {', '.join(sorted(own))}" if own else "leave it out"
+            raise UsageError(f"the method {name} has no option {option}: {advice}")
 
 
 def build_estimator(
@@ -101,18 +101,18 @@ def build_estimator(
     cache_folder: Path | None = None,
     device: str = "cpu",
 ) -> Estimator:
-    """The estimator of this name, for a model and its data.
+    """Build the estimator of this name for a model and its data.
 
-    A constructor is given what its arguments ask for by name, so that a new method needs no line here.
+    The constructor gets the arguments that it names, so a new method needs no change here.
 
     Args:
         name: The name.
-        latent: What a state is made of.
+        latent: The latent space of the model.
         inputs: The width of an observation together with its context.
         rows: The number of training rows.
-        options: What the user chose; the method's own defaults stand for the rest.
-        cache_folder: Where chains are memory-mapped, if they are to be.
-        device: Where chains in memory are held.
+        options: The options that the user set; the others have the method's defaults.
+        cache_folder: The folder of memory-mapped chains; if None, chains are in memory.
+        device: The device of chains in memory.
     """
     check_options(name, options)
     kind = estimator_class(name)

@@ -21,10 +21,10 @@ class Reinforce(Estimator):
     .. math:: \frac1n \sum_k (f_k - b) \nabla_\phi \log q(h_k | x) + \nabla_\theta \log p(x, h_k), \quad
               f_k = \log p(x, h_k) - \log q(h_k | x)
 
-    The baseline b may not depend on the draws of this step: the running one is the exponential mean of earlier signals.
+    The baseline b must not depend on the draws of this step: ``running`` is the exponential mean of earlier signals.
 
     Args:
-        particles: The number n of draws a row.
+        particles: The number n of draws per row.
         baseline: ``none``, or ``running``.
         decay: The decay of the running mean.
 
@@ -54,12 +54,12 @@ class Reinforce(Estimator):
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws, and weighs each score by its centered signal."""
+        """Draw states and weight each score by its centered signal."""
         draws = score_samples(model, batch, self.particles)
         signal = draws.log_weights
         centered = signal
         if self.baseline == "running":
-            # The mean of no earlier signal is no baseline: the division corrects the zero at which it began.
+            # The running mean starts at zero; the division removes the bias of that start.
             correction = 1 - self.decay ** self.steps.clamp_min(1).to(signal.dtype)
             centered = signal - torch.where(self.steps > 0, self.running_signal / correction, 0.0)
             if self.training:

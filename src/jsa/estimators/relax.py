@@ -14,18 +14,18 @@ from jsa.latent import LatentSpace
 
 
 class Relax(Rebar):
-    r"""REBAR whose control variate has a network in it.
+    r"""REBAR with a neural network added to the control variate.
 
     .. math:: c_i(z) = \eta f_i(\sigma(z/\tau)) + N_i(x, b_{<i}, z)
 
-    takes the place of the relaxed objective in the gradient of :class:`~jsa.estimators.rebar.Rebar`. The networks are
-    trained as the scale and the temperature are, to make the variance of the gradient small. Their output begins at
-    zero: the method begins as REBAR.
+    replaces the relaxed objective in the gradient of :class:`~jsa.estimators.rebar.Rebar`. The networks are trained, as
+    the scale and the temperature are, to reduce the variance of the gradient. Their output is zero at the start, where
+    the method is REBAR.
 
     Args:
-        latent: What a state is made of: ``model.latent``.
+        latent: The latent space of the model, ``model.latent``.
         inputs: The width of an observation together with its context.
-        particles: The number n of draws a row.
+        particles: The number n of draws per row.
         temperature: The temperature at the start.
         scale: The scale eta at the start.
         hidden: The width of the hidden layer of the networks.
@@ -60,18 +60,18 @@ class Relax(Rebar):
     def _control(
         self, draw: HardDraw, number: int, z: Float[Tensor, "pair samples batch layer"]
     ) -> Float[Tensor, "pair samples batch"]:
-        """The scaled relaxed objective and the network's value."""
+        """Return the scaled relaxed objective plus the network's output."""
         ancestors = draw.ancestors(number)
         inputs = inputs_of(draw.batch, self._inputs, self.name)
         given = torch.cat([inputs.expand(*ancestors.shape[:-1], -1), ancestors], dim=-1)
-        # The noise of what is known is nothing to learn from.
+        # There is nothing to learn from the noise of known variables.
         seen = draw.posterior.completed(number, z)
         value: Tensor = self.networks[number](torch.cat([given.expand(*z.shape[:-1], -1), seen], dim=-1))
         return super()._control(draw, number, z) + value.squeeze(-1)
 
 
 def _network(inputs: int, hidden: int) -> nn.Sequential:
-    """A smooth network, because its slope is differentiated again, with an output of zero."""
+    """Build a network with zero output. It is smooth, because its slope is differentiated again."""
     last = nn.Linear(hidden, 1)
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)

@@ -23,12 +23,12 @@ class ReweightedWakeSleep(WeightedEstimator):
     .. math:: \sum_k \bar w_k \nabla \left[ \log p_\theta(x, h_k) + \log q_\phi(h_k | x) \right],
               \quad h_k \sim q(h | x)
 
-    is the wake phase, for theta and for phi. In the sleep phase q learns from what the model dreams, log q(h | x) for
+    is the wake phase, for theta and for phi. In the sleep phase q learns from draws of the model, by log q(h | x) at
     (x, h) from p; ``sleep`` is its share in the gradient of phi.
 
     Args:
-        particles: The number n of draws a row.
-        sleep: The share of the sleep phase in the gradient of phi: 0 is the paper's setting, 1 is sleep alone.
+        particles: The number n of draws per row.
+        sleep: The share of the sleep phase in the gradient of phi: 0 as in the paper, 1 for sleep alone.
 
     References:
         Bornschein and Bengio, Reweighted wake-sleep, ICLR 2015;
@@ -48,11 +48,11 @@ class ReweightedWakeSleep(WeightedEstimator):
         super().__init__()
         self.particles = at_least(particles, 1, "RWS")
         if not 0 <= sleep <= 1:
-            raise UsageError(f"the share of the sleep phase lies between 0 and 1, not {sleep}")
+            raise UsageError(f"the share of the sleep phase is a number from 0 to 1, not {sleep}")
         self.sleep = sleep
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws, weighs, and dreams where asked to."""
+        """Draw and weight states, and add the sleep phase if it has a share."""
         posterior = posterior_of(model, batch)
         with self.evaluating_candidates():
             evaluated = evaluate(model, batch, posterior, *posterior.sample_with_log_prob((self.particles,)))
@@ -65,16 +65,16 @@ class ReweightedWakeSleep(WeightedEstimator):
 
 
 def _dream_loss(model: LatentVariableModel, batch: Batch) -> Float[Tensor, ""]:
-    """Minus the mean of log q(h | x) over as many draws of (x, h) from the model as the batch has rows."""
+    """Return minus the mean of log q(h | x) over one draw of (x, h) from the model per row of the batch."""
     if not isinstance(model, Generative):
         raise UsageError(
-            f"the sleep phase draws from the model, and {type(model).__name__} cannot be drawn from: give it "
+            f"the sleep phase draws from the model, which {type(model).__name__} does not support: define its methods "
             "sample_latent and observation, or use sleep=0"
         )
     with torch.no_grad():
         h = model.sample_latent((len(batch),)) if batch.context is None else model.sample_latent((), batch.context)
         x = model.observation(h, batch.context).sample()
         if x.shape == batch.x.shape:
-            # A dream has gaps where its row has: q is asked about rows with such.
+            # A draw gets the missing values of its row, because q learns to infer from rows with missing values.
             x = x.masked_fill(batch.x.isnan(), torch.nan)
     return -posterior_of(model, Batch(x, batch.index, batch.context)).log_prob(h).mean()

@@ -1,4 +1,4 @@
-"""Straight-through Gumbel-Softmax: discrete states forwards, relaxed ones backwards."""
+"""Straight-through Gumbel-Softmax: discrete states in the forward pass, relaxed ones in the backward pass."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jsa.relaxation import Temperature, straight_through
 
 
 class StraightThrough(GumbelSoftmax):
-    r"""Gumbel-Softmax whose states are discrete and have the gradient of the relaxed ones.
+    r"""Gumbel-Softmax with discrete states that have the gradient of the relaxed ones.
 
     .. math:: h = \mathrm{hard}(z) - \mathrm{sg}(y) + y
 
-    stands for y in the bound of :class:`~jsa.estimators.gumbel_softmax.GumbelSoftmax`. The states are draws from
-    q(h | x), so that the bound is an unbiased estimate of the ELBO and so is its gradient for theta. The gradient for
-    phi is biased at every temperature, because slopes at the states stand for differences between them.
+    replaces y in the bound of :class:`~jsa.estimators.gumbel_softmax.GumbelSoftmax`. The states are draws from
+    q(h | x), so the bound is an unbiased estimate of the ELBO, and so is its gradient for theta. The gradient for phi
+    is biased at every temperature, because slopes at the states replace differences between them.
 
     Args:
-        particles: The number n of draws a row.
+        particles: The number n of draws per row.
         temperature: The temperature tau of the backward pass.
 
     References:

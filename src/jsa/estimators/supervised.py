@@ -1,4 +1,4 @@
-"""How an inference model learns from latent variables that are known."""
+"""The loss by which an inference model learns from known latent variables."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from jsa.model_calls import posterior_of, refuse_contradictions
 def supervised_loss(
     model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"] | None = None
 ) -> Float[Tensor, ""]:
-    """Minus the batch mean of log q(known | x), to be added to the loss of an estimator, with a weight if you like.
+    """Return minus the batch mean of log q(known | x), to be added to the loss of an estimator with any weight.
 
-    What is known is not drawn, so that no estimator teaches q to find it: this does. With chain methods and a weight of
-    1, the sum is then the loss of the inclusive divergence from p(h | x, known) to the whole q(h | x).
+    Estimators do not draw known variables, so they do not teach q to infer them; this loss does. With chain methods and
+    a weight of 1, the sum is the loss of the inclusive divergence from p(h | x, known) to the whole q(h | x).
 
-    A known variable whose ancestors in q are not known has its probability given those ancestors.
+    A known variable with unknown ancestors in q is scored given those ancestors.
 
     Args:
         model: The model.
-        batch: The rows; those of which nothing is known add nothing.
-        h: States that agree with what is known, for the ancestors: where the chains stand after the estimator's step,
-            for instance. One draw of q a row where they are not given.
+        batch: The rows; those without known variables contribute nothing.
+        h: States that agree with what is known, for the ancestors, such as the states of the chains after the
+            estimator's step. If not given, one draw of q per row.
 
     Example:
         >>> from jsa import BeliefNetwork, LatentSpace, Layer

@@ -17,11 +17,11 @@ class VIMCO(Estimator):
 
     .. math:: \sum_k (L - L_{-k} - \bar w_k) \nabla_\phi \log q(h_k | x) + \bar w_k \nabla_\theta \log p(x, h_k)
 
-    where L is the log of the mean weight, L_{-k} the same with f_k replaced by the mean of the others, and
-    w-bar the normalized weights. The term in w-bar comes from the derivative of L itself.
+    where L is the log of the mean weight, L_{-k} is L with f_k replaced by the mean of the others, and w-bar are
+    the normalized weights. The term in w-bar comes from the derivative of L itself.
 
     Args:
-        particles: The number n of draws a row, at least 2.
+        particles: The number n of draws per row, at least 2.
 
     References:
         Mnih and Rezende, Variational inference for Monte Carlo objectives, ICML 2016.
@@ -40,13 +40,13 @@ class VIMCO(Estimator):
         self.particles = at_least(particles, 2, "VIMCO")
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        """Draws, and weighs each score by what its draw adds to the bound."""
+        """Draw states and weight each score by the contribution of its draw to the bound."""
         draws = score_samples(model, batch, self.particles)
         weights = draws.log_weights
         bound = log_mean_weight(weights)
         gain = bound - leave_one_out_bounds(weights)
         normalized = weights.softmax(0)
-        # A state of probability zero has no weight, and must not count although its logarithm is minus infinity.
+        # A state of probability zero has weight zero and must not count, although its log-weight is minus infinity.
         joint = torch.where(normalized > 0, draws.log_joint, 0)
         surrogate = (gain - normalized) * draws.log_inference + normalized * joint
         return Estimate(-surrogate.sum(0).mean(), bound.mean(), weights, {})

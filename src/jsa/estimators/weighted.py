@@ -78,7 +78,7 @@ def weighted_loss(
     if (
         evaluated.log_joint.requires_grad
         and _one_pass_is_cheaper(share)
-        # The slope of a state of probability zero may be no number, which a weight of zero does not cure.
+        # The gradient at a state of probability zero may be NaN, which stays NaN after multiplication by zero.
         and bool(evaluated.log_weights.isfinite().all())
     ):
         terms = evaluated.log_joint + inference_scale * evaluated.log_inference
@@ -90,8 +90,8 @@ def weighted_loss(
     if narrowed is not None:
         total = total + inference_scale * (weight * narrowed.log_prob(visited)).sum()
     else:
-        # A posterior of the user's own may know its rows only as they are: all states pass, and the
-        # dropped ones count for nothing.
+        # A user-defined posterior may not support a selection of rows: evaluate all states, with weight
+        # zero for the dropped ones.
         inference = evaluated.posterior.log_prob(evaluated.h)
         total = total + inference_scale * (weights * inference.where(counting, 0)).sum()
     return WeightedLoss(-total / len(batch), share)

@@ -153,7 +153,7 @@ ALL = LoadOptions(valid_fraction=0.6, test_fraction=0.4)
         (np.arange(3)[:, None], {"classes": 2}, DataError, r"row 3, .* \(counted .*\) holds 2, but 2 classes go up"),
         (spelled(20), {"classes": 1}, UsageError, "classes is 1: a variable takes between 2 and 256"),
         *((spelled(20), {"test_fraction": wrong}, UsageError, "above 0 and below 1") for wrong in (0.0, 1.0, -0.1)),
-        (spelled(20), {"test_fraction": float("nan")}, UsageError, "test-fraction is above 0 and below 1"),
+        (spelled(20), {"test_fraction": float("nan")}, UsageError, "test-fraction must be above 0 and below 1"),
         (spelled(8, columns=4), {"valid_file": VALID}, DataError, r"other\.npy has 5 columns, but .*table\.npy has 4"),
         (spelled(8), {"valid_file": Path("several.npz")}, DataError, "several.npz holds 2 arrays, but one is needed"),
         (spelled(4), {}, DataError, LESS.format("valid")),
