@@ -79,7 +79,7 @@ def test_enumeration_refuses_what_is_too_large(layer: Layer, count: str) -> None
         (("bernoulli", 0), "at least 1 variable"),
         (("categorical", 3, 1), "2 to 256 classes"),
         (("categorical", 3, 257), "2 to 256 classes"),
-        (("bernoulli", 3, 4), "classes are for categorical layers"),
+        (("bernoulli", 3, 4), "only categorical layers have classes"),
     ],
 )
 def test_a_layer_that_cannot_be_is_refused(arguments: tuple[object, ...], sentence: str) -> None:

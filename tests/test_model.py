@@ -182,8 +182,8 @@ def unchecked_batch(x: Tensor, index: Tensor, context: Tensor | None = None, kno
 @pytest.mark.parametrize(
     ("index", "sentence"),
     [
-        (torch.arange(2), r"a batch of 3 rows needs as many row numbers.*int64 of shape \(2,\)"),
-        (torch.arange(3, dtype=torch.int32), r"a batch of 3 rows needs as many row numbers.*got torch\.int32"),
+        (torch.arange(2), r"a batch of 3 rows needs one row number per row.*int64 of shape \(2,\)"),
+        (torch.arange(3, dtype=torch.int32), r"a batch of 3 rows needs one row number per row.*not torch\.int32"),
         (torch.zeros(3, 1, dtype=torch.int64), r"of shape \(3, 1\)"),
     ],
 )
@@ -195,11 +195,14 @@ def test_row_numbers_that_do_not_fit_are_refused(index: Tensor, sentence: str) -
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"x": np.ones((3, 4))}, "x of a batch is a tensor, not ndarray: torch.as_tensor makes one"),
-        ({"index": [0, 1, 2]}, "index of a batch is a tensor, not list"),
-        ({"index": np.arange(3)}, "index of a batch is a tensor, not ndarray"),
-        ({"context": [1, 2, 3]}, "context of a batch is a tensor, not list"),
-        ({"known": torch.ones(3, 2, dtype=torch.bool)}, "known states are numbers with NaN .*, not torch.bool"),
+        ({"x": np.ones((3, 4))}, "x of a batch must be a tensor, not ndarray: use torch.as_tensor"),
+        ({"index": [0, 1, 2]}, "index of a batch must be a tensor, not list"),
+        ({"index": np.arange(3)}, "index of a batch must be a tensor, not ndarray"),
+        ({"context": [1, 2, 3]}, "context of a batch must be a tensor, not list"),
+        (
+            {"known": torch.ones(3, 2, dtype=torch.bool)},
+            "known states must be floating point, with NaN .*, not torch.bool",
+        ),
     ],
 )
 def test_parts_of_a_batch_that_are_no_such_tensors_are_refused(given: dict[str, object], sentence: str) -> None:

@@ -90,7 +90,7 @@ def test_draws_carry_no_gradient_and_probabilities_reach_every_layer() -> None:
 
 
 def test_a_conditional_for_every_layer_is_needed() -> None:
-    with pytest.raises(UsageError, match="3 layers need as many conditionals, not 1"):
+    with pytest.raises(UsageError, match="3 layers need one conditional each, not 1"):
         LayeredPosterior(SPACE, Bernoulli(torch.zeros(2, 2)))
 
 
@@ -147,5 +147,5 @@ def test_what_a_posterior_does_not_offer_is_made_up_for() -> None:
     assert ours.layered("a method") is ours.own
     with pytest.raises(UsageError, match=r"a method needs the logits .* TorchPosterior does not: use vimco"):
         theirs.layered("a method")
-    with pytest.raises(UsageError, match=r"TorchPosterior does not tell .* give it a method known_log_prob\(h\)"):
+    with pytest.raises(UsageError, match=r"TorchPosterior cannot score .* define known_log_prob\(h\)"):
         theirs.known_log_prob(h)

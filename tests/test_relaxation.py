@@ -199,5 +199,5 @@ def test_refusals_name_alternatives() -> None:
     with pytest.raises(UsageError, match=r"Concrete is for Bernoulli and categorical layers.*use vimco, rloo or jsa"):
         refuse_continuous(LatentSpace.of(Layer("bernoulli", 1), Layer("gaussian", 2)), "Concrete")
     for wrong in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(UsageError, match="the temperature of REBAR is a positive number"):
+        with pytest.raises(UsageError, match="the temperature of REBAR must be a positive number"):
             positive(wrong, "the temperature of REBAR")

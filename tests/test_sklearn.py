@@ -140,7 +140,7 @@ def test_it_can_be_searched_over_and_stand_in_a_pipeline(table: np.ndarray) -> N
         ({"epochs": None}, "epochs must be a whole number, not None"),
         ({"hidden": [3, 0]}, "hidden must be 1 or more, not 0"),
         ({"latent_classes": 2.5}, "latent-classes must be a whole number, not 2.5"),
-        ({"prior": "learnt"}, "the prior is 'fixed' or 'learned', not 'learnt'"),
+        ({"prior": "learnt"}, "the prior must be 'fixed' or 'learned', not 'learnt'"),
         ({"epochs": 2.5}, "epochs must be a whole number, not 2.5"),
         ({"particles": 2.5}, "particles must be a whole number, not 2.5"),
         ({"batch_size": 2.5}, "batch-size must be a whole number, not 2.5"),

@@ -1,4 +1,4 @@
-"""What travels between the loader, the estimators and the training loop."""
+"""Batches of data and the estimates made from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HALVES = (torch.float16, torch.bfloat16)
 def completed(
     h: Float[Tensor, "*samples batch width"], known: Float[Tensor, "batch said"] | None
 ) -> Float[Tensor, "*samples batch width"]:
-    """States, or a layer of them, with what is known put in its place; NaN is what is not."""
+    """Put known values into states, or into one layer of them; NaN marks an unknown value."""
     return h if known is None else torch.where(known.isnan(), h, known.to(h.dtype))
 
 
@@ -27,14 +27,15 @@ class Batch:
     """Some rows of a dataset, each with its row number.
 
     Attributes:
-        x: The observations. The models of this library take vectors of floating point, a categorical observation
-            one-hot, its variables side by side; an own model may take others, such as pictures of several channels, or
-            whole numbers for an embedding. NaN is a value that is missing; a model must know what to do with such, as
-            those of this library do if they are made with ``missing=True``.
-        index: The global row number of each row. It keys the cache of chains, whatever the order of visits.
-        context: What the model is conditioned on, for conditional models p(x, h | context), of any shape as well.
-        known: The latent state of each row as far as it is known, such as a label; NaN where it is not. What is known
-            is not drawn: the model then learns p(x, known). See docs/own-models.md.
+        x: The observations. The models of this library take floating-point vectors, in which categorical variables are
+                one-hot, side by side. Your own model may take others, such as images with several channels, or integers
+                for an embedding. NaN marks a missing value; a model must support it, as those of this library do if
+                they are made with ``missing=True``.
+            index: The global row number of each row. The chains are stored under it, whatever the order of visits.
+            context: The context of conditional models p(x, h | context), also of any shape.
+            known: The known part of each row's latent state, such as a label; NaN marks an unknown value. Known values
+            are
+                not drawn: the model learns p(x, known). See docs/own-models.md.
 
     Example:
         >>> import torch
@@ -52,29 +53,31 @@ class Batch:
         parts = (("x", self.x), ("index", self.index), ("context", self.context), ("known", self.known))
         for name, part in parts:
             if part is not None and not isinstance(part, Tensor):
-                raise UsageError(f"{name} of a batch is a tensor, not {type(part).__name__}: torch.as_tensor makes one")
+                raise UsageError(f"{name} of a batch must be a tensor, not {type(part).__name__}: use torch.as_tensor")
         if self.index.dtype != torch.int64 or self.index.shape != self.x.shape[:1]:
             raise UsageError(
-                f"a batch of {len(self)} rows needs as many row numbers, a tensor of int64; got {self.index.dtype} of "
-                f"shape {tuple(self.index.shape)}"
+                f"a batch of {len(self)} rows needs one row number per row, as an int64 tensor of one dimension, not "
+                f"{self.index.dtype} of shape {tuple(self.index.shape)}"
             )
         for name, beside in (("a context", self.context), ("known states", self.known)):
             if beside is not None and len(beside) != len(self):
-                raise UsageError(f"a batch of {len(self)} rows has {name} of {len(beside)} rows: they must agree")
+                raise UsageError(f"a batch of {len(self)} rows has {name} of {len(beside)} rows: give one per row")
         if self.known is not None and not self.known.is_floating_point():
-            raise UsageError(f"known states are numbers with NaN for what is not known, not {self.known.dtype}")
+            raise UsageError(
+                f"known states must be floating point, with NaN for unknown values, not {self.known.dtype}"
+            )
 
     def __len__(self) -> int:
         return self.x.shape[0]
 
     @property
     def state_dtype(self) -> torch.dtype:
-        """The precision of states that are not drawn: that of x, single where x has less or is no floating point."""
+        """The precision of states that are not drawn: that of x, but at least single."""
         return torch.promote_types(self.x.dtype, torch.float32) if self.x.is_floating_point() else torch.float32
 
     @property
     def inputs(self) -> Float[Tensor, "batch inputs"]:
-        """The observation of each row with its context, as one vector: what a baseline sees, 0 for what is missing."""
+        """The observation and context of each row as one vector, with 0 for missing values: the input of a baseline."""
         seen = [
             part.flatten(1) if part.ndim > 1 else part.unsqueeze(1)
             for part in (self.x, self.context)
@@ -84,12 +87,12 @@ class Batch:
         return inputs.nan_to_num(0.0, torch.inf, -torch.inf)
 
     def to(self, device: torch.device | str | None) -> Batch:
-        """The same rows on a device."""
+        """Move the rows to a device."""
         context, known = (None if beside is None else beside.to(device) for beside in (self.context, self.known))
         return Batch(self.x.to(device), self.index.to(device), context, known)
 
     def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
-        """The rows at these positions of the batch, repeated where a position is repeated."""
+        """Return the rows at these positions of the batch; repeated positions give repeated rows."""
         context, known = (
             None if beside is None else beside.index_select(0, rows) for beside in (self.context, self.known)
         )
@@ -97,11 +100,11 @@ class Batch:
         return TakenBatch(x, index, context, known, source=self, rows=rows)
 
     def with_nothing_known(self) -> Batch:
-        """The same rows as if no latent variable were known."""
+        """Return the same rows without their known latent variables."""
         return self if self.known is None else replace(self, known=None)
 
     def agrees(self, h: Float[Tensor, "*samples batch width"]) -> Bool[Tensor, "*samples batch"]:
-        """Which states, relaxed ones too, have what is known of their row.
+        """Return which states, relaxed or not, agree with the known values of their row.
 
         Example:
             >>> import torch
@@ -115,11 +118,11 @@ class Batch:
         return ~((h.detach() - self.known).abs() > 0.5).any(-1)
 
     def completed(self, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch width"]:
-        """The states with what is known put in its place."""
+        """Put the known values of the rows into states."""
         return completed(h, self.known)
 
     def for_each_row(self, function: Callable[[Batch], Tensor]) -> Float[Tensor, "batch *result"]:
-        """A function of single rows, such as a network of the context, computed once a row however often it is taken.
+        """Apply a function of single rows, such as a network of the context, once per row however often it is taken.
 
         Example:
             >>> import torch
@@ -132,37 +135,37 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class TakenBatch(Batch):
-    """Rows of another batch, some of them perhaps more than once.
+    """Rows taken from another batch, possibly more than once.
 
     Attributes:
         source: The other batch.
-        rows: Which of its rows.
+        rows: The positions of the rows in it.
     """
 
     source: Batch
     rows: Int64[Tensor, " batch"]
 
     def __post_init__(self) -> None:
-        """What it was taken from was checked, and taking rows is part of every step."""
+        """Skip the checks: the source was checked, and rows are taken at every step."""
 
     def with_nothing_known(self) -> Batch:
-        """The same rows, and the rows of the other batch, as if no latent variable were known."""
+
         return self if self.known is None else replace(self, known=None, source=self.source.with_nothing_known())
 
     def for_each_row(self, function: Callable[[Batch], Tensor]) -> Tensor:
-        """The function of the rows of the other batch, taken like the rows."""
+
         return self.source.for_each_row(function).index_select(0, self.rows)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an estimator makes of a batch.
+    """The result of an estimator for a batch.
 
     Attributes:
-        loss: A surrogate to minimize. Only its gradient has a meaning.
-        objective: The batch mean of the bound on log p(x) that the draws give, to watch, without gradient.
+        loss: A surrogate to minimize. Only its gradient is meaningful.
+        objective: The batch mean of the bound on log p(x) from these draws, for monitoring, without gradient.
         log_weights: log p(x, h) - log q(h | x) of the states drawn, without gradient.
-        diagnostics: Scalars about this step, for instance the acceptance of the chains.
+        diagnostics: Scalars about this step, such as the acceptance rate of the chains.
     """
 
     loss: Float[Tensor, ""]

@@ -1,7 +1,7 @@
 """Factorized distributions over the variables of one layer.
 
-They follow torch.distributions in spirit and leave out what costs time in an inner loop. All randomness enters
-through ``from_uniforms``, one uniform a variable, so that draws can be repeated, tested exactly, and tied to a row.
+They resemble torch.distributions but leave out what would cost time in an inner loop. All randomness enters
+through ``from_uniforms``, one uniform per variable, so draws can be repeated, tested exactly, and tied to a row.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from jsa.errors import UsageError
 from jsa.latent import Layer
 
 RAREST = 2.0**-25
-"""Probabilities below this are taken as zero when drawing. Uniforms are multiples of 2^-24 and may be exactly zero, so
-such an event would happen far too often, and a state that is drawn too often has a far too large weight: a chain would
-never leave it."""
+"""Probabilities below this count as zero when drawing. Uniforms are multiples of 2^-24 and may be exactly zero, so such
+an event would happen far too often. Its state would then have far too large a weight, and a chain would never leave
+it."""
 
 CERTAIN = 40.0
-"""The logit of what is known. Its other states, of probability 4e-18, are never drawn, and no noise of a relaxation
-outweighs it."""
+"""The logit of a known value. Other states, of probability 4e-18, are never drawn, and no relaxation noise outweighs
+it."""
 
 NORMAL_CONSTANT = 0.5 * math.log(2 * math.pi)
-"""The log-density of the standard normal at 0, but for its sign."""
+"""Minus the log-density of the standard normal at 0."""
 
 
 class Factorized(ABC):
-    """Independent variables of one kind, in batches; the last dimension holds the layer's vector.
+    """Independent variables of one kind, in batches; the last dimension is the layer's vector.
 
-    Parameters in half precision, as a network under autocast gives them, are taken in single precision: with their own,
-    a rare event would be drawn many times too often, and a sum over many variables would be off by nats.
+    Parameters in half precision, such as those from autocast, are converted to single precision: otherwise rare events
+    would be drawn many times too often, and a sum over many variables would be off by nats.
     """
 
     layer: Layer
@@ -47,11 +47,11 @@ class Factorized(ABC):
     @property
     @abstractmethod
     def like(self) -> Tensor:
-        """One of the parameters: draws have its type and stand on its device."""
+        """One of the parameters: draws have its type and device."""
 
     @property
     def batch_shape(self) -> torch.Size:
-        """The shape in front of the layer's vector."""
+        """The shape before the layer's vector."""
         return self.like.shape[:-1]
 
     @property
@@ -61,41 +61,41 @@ class Factorized(ABC):
 
     @abstractmethod
     def from_uniforms(self, uniforms: Float[Tensor, "*samples variables"]) -> Float[Tensor, "*samples width"]:
-        """The draw that these uniforms on [0, 1) determine; it carries no gradient."""
+        """Return the draw that these uniforms on [0, 1) determine, without gradient."""
 
     @abstractmethod
     def log_prob(self, h: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples"]:
-        """The log-probability of vectors, summed over the variables."""
+        """Return the log-probability of vectors, summed over the variables."""
 
     @abstractmethod
     def take(self, rows: Int64[Tensor, " taken"]) -> Self:
-        """The distributions at these positions of the (single) batch dimension."""
+        """Return the distributions at these positions of the single batch dimension."""
 
     @abstractmethod
     def clamped(self, known: Float[Tensor, "*batch width"]) -> Self:
-        """The same with certainty about the variables that are known; NaN is one that is not.
+        """Return the distribution with certainty about the known variables; NaN marks an unknown one.
 
-        No gradient passes through a variable that is known, and log q has nothing of it.
+        A known variable passes no gradient and adds nothing to log q.
         """
 
     def leaving_out(self, missing: Bool[Tensor, "*batch width"]) -> Self:
-        """The same without the variables that are missing: ``log_prob`` has nothing of them if they are given as 0."""
-        raise UsageError(f"{type(self).__name__} does not say how to leave out what is missing: write its leaving_out")
+        """Return the distribution without the missing variables: given as 0, they add nothing to ``log_prob``."""
+        raise UsageError(f"{type(self).__name__} does not support missing values: define its method leaving_out")
 
     def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
-        """Draws of shape (*shape, *batch_shape, width), from torch's global generator."""
+        """Draw vectors of shape (*shape, *batch_shape, width) from torch's global generator."""
         like = self.like
         size = (*shape, *self.batch_shape, self.layer.variables)
         return self.from_uniforms(torch.rand(size, dtype=like.dtype, device=like.device))
 
 
 class Bernoulli(Factorized):
-    """Binary variables given by their logits.
+    """Binary variables with these logits.
 
     Args:
         logits: The logits.
-        saturated: Whether many logits are large, so that sums of them would lose digits: ``log_prob`` is then summed
-            with more care, in more time.
+        saturated: Whether many logits are large, so that their sums would lose digits: ``log_prob`` is then summed more
+                accurately, in more time.
 
     Example:
         >>> bits = Bernoulli(torch.tensor([0.0, 2.0]))
@@ -116,40 +116,39 @@ class Bernoulli(Factorized):
 
     @property
     def mean(self) -> Tensor:
-        """The probabilities of a one."""
+
         return self.logits.sigmoid()
 
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
-        """One where the uniform is below the probability."""
+
         probabilities = F.threshold(self.logits.detach().sigmoid(), RAREST, 0.0)
-        # Comparing into floating-point numbers, which take the shape they need, is a tenth of the time of converting
-        # truth values to them.
+        # Writing the comparison into a floating-point tensor takes a tenth of the time of converting truth values.
         return torch.lt(uniforms, probabilities, out=probabilities.new_empty(0))
 
     def log_prob(self, h: Tensor) -> Tensor:
-        """Sum of h l - softplus(l): one transcendental function where two logarithms would be the definition."""
+        """Return the sum of h l - softplus(l): one transcendental function instead of two logarithms."""
         refuse_wrong_vectors(self.layer, h)
         if self.saturated:
-            # Nothing large is left to be summed. Above its threshold softplus(l) is l, which at 50 changes no digit.
+            # No large terms are left in the sum. Above its threshold softplus(l) is l, which at 50 changes no digit.
             return (h * self.logits - F.softplus(self.logits, threshold=50)).sum(-1)
         return _inner(h, self.logits) - softplus_sum(self.logits)
 
     def take(self, rows: Tensor) -> Self:
-        """The distributions of these rows."""
+
         return type(self)(self.logits.index_select(0, rows), saturated=self.saturated)
 
     def clamped(self, known: Tensor) -> Self:
-        """Logits that leave no doubt where the bit is known."""
+
         known = known.to(self.logits.dtype)
         return type(self)(torch.where(known.isnan(), self.logits, CERTAIN * (2 * known - 1)), saturated=True)
 
     def leaving_out(self, missing: Tensor) -> Self:
-        """Bits that are certainly 0 where they are missing."""
+
         return type(self)(self.logits.masked_fill(missing, -CERTAIN), saturated=self.saturated)
 
 
 class Categorical(Factorized):
-    """Categorical variables given by their logits, one-hot, the variables side by side.
+    """Categorical variables with these logits, one-hot, side by side.
 
     Example:
         >>> dice = Categorical(torch.zeros(6), classes=3)
@@ -159,7 +158,9 @@ class Categorical(Factorized):
 
     def __init__(self, logits: Float[Tensor, "*batch width"], classes: int) -> None:
         if logits.shape[-1] % classes:
-            raise UsageError(f"{logits.shape[-1]} logits are not those of whole variables of {classes} classes")
+            raise UsageError(
+                f"{logits.shape[-1]} logits are not a multiple of {classes} classes: give {classes} per variable"
+            )
         self.logits = _at_least_single(logits)
         self.layer = Layer("categorical", logits.shape[-1] // classes, classes)
 
@@ -173,42 +174,42 @@ class Categorical(Factorized):
 
     @property
     def mean(self) -> Tensor:
-        """The class probabilities."""
+
         return self._by_variable(self.logits).softmax(-1).flatten(-2)
 
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
-        """The class into whose part of the cumulative distribution the uniform falls."""
+
         probabilities = self._by_variable(self.logits.detach()).softmax(-1)
         cumulative = probabilities.where(probabilities > RAREST, 0).cumsum(-1)
-        # Rounding may leave the last sum below one. Measured in its units, no class gets what is not its own.
+        # Rounding may leave the last sum below one, so uniforms are scaled by it: each class gets exactly its share.
         scaled = uniforms.unsqueeze(-1) * cumulative[..., -1:]
-        # 1 for each class that was passed or reached, after a 1 and before a 0: one-hot where it falls.
+        # 1 up to the class into which the uniform falls, then 0: the difference is one-hot.
         edges = cumulative.new_empty(*scaled.shape[:-1], self.layer.classes + 1)
         edges[..., 0], edges[..., -1] = 1, 0
         torch.ge(scaled, cumulative[..., :-1], out=edges[..., 1:-1])
         return (edges[..., :-1] - edges[..., 1:]).flatten(-2)
 
     def log_prob(self, h: Tensor) -> Tensor:
-        """The sum of the normalized logits of the chosen classes."""
+
         refuse_wrong_vectors(self.layer, h)
         return (h * self._by_variable(self.logits).log_softmax(-1).flatten(-2)).sum(-1)
 
     def take(self, rows: Tensor) -> Self:
-        """The distributions of these rows."""
+
         return type(self)(self.logits.index_select(0, rows), self.layer.classes)
 
     def clamped(self, known: Tensor) -> Self:
-        """Logits that leave no doubt where the class is known."""
+
         known = known.to(self.logits.dtype)
         return type(self)(torch.where(known.isnan(), self.logits, CERTAIN * known), self.layer.classes)
 
     def leaving_out(self, missing: Tensor) -> Self:
-        """Itself: a vector of zeros picks no class."""
+        """Return this distribution: a vector of zeros selects no class."""
         return self
 
 
 class Gaussian(Factorized):
-    """Normal variables given by means and logarithms of standard deviations."""
+    """Normal variables with these means and logarithms of standard deviations."""
 
     def __init__(self, mean: Float[Tensor, "*batch variables"], log_scale: Float[Tensor, "*batch variables"]) -> None:
         self._mean = _at_least_single(mean)
@@ -217,37 +218,37 @@ class Gaussian(Factorized):
 
     @property
     def like(self) -> Tensor:
-        """The means."""
+
         return self._mean
 
     @property
     def mean(self) -> Tensor:
-        """The means."""
+
         return self._mean
 
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
-        """The quantile at the uniform."""
-        # A uniform of exactly zero would be minus infinity.
+
+        # A uniform of exactly zero would give minus infinity.
         quantile = torch.special.ndtri(uniforms.clamp_min(RAREST))
         return self._mean.detach() + self.log_scale.detach().exp() * quantile
 
     def log_prob(self, h: Tensor) -> Tensor:
-        """The log-density."""
+
         refuse_wrong_vectors(self.layer, h)
         standard = (h - self._mean) * (-self.log_scale).exp()
         return (-0.5 * standard.square() - self.log_scale - NORMAL_CONSTANT).sum(-1)
 
     def take(self, rows: Tensor) -> Self:
-        """The distributions of these rows."""
+
         return type(self)(self._mean.index_select(0, rows), self.log_scale.index_select(0, rows))
 
     def clamped(self, known: Tensor) -> Self:
-        """Itself: a point has no density, so that nothing may be known of these variables."""
+        """Return this distribution: Gaussian variables cannot be known."""
         self.layer.refuse_wrong_known(known)
         return self
 
     def leaving_out(self, missing: Tensor) -> Self:
-        """A density of 1 at 0 where a variable is missing."""
+        """Return a distribution with density 1 at 0 for missing variables."""
         return type(self)(self._mean.masked_fill(missing, 0), self.log_scale.masked_fill(missing, -NORMAL_CONSTANT))
 
 
@@ -256,21 +257,21 @@ def _at_least_single(parameters: Tensor) -> Tensor:
 
 
 def _inner(left: Float[Tensor, "*left width"], right: Float[Tensor, "*right width"]) -> Float[Tensor, "*samples"]:
-    """The sum of products over the last dimension, where either may be one vector for all of the other."""
+    """Return the sum of products over the last dimension; either argument may be one vector for all of the other."""
     if left.numel() == left.shape[-1] and left.ndim <= right.ndim:
         left, right = right, left
     one_vector = right.numel() == right.shape[-1] and right.ndim <= left.ndim
-    # Such a product promotes no type, and autocast would take it in half precision.
+    # This product does not promote types, and autocast would compute it in half precision.
     if one_vector and left.dtype == right.dtype and not torch.is_autocast_enabled(left.device.type):
-        # A product of a matrix with a vector: one pass over memory and no table of products.
+        # A matrix-vector product: one pass over memory, without a table of products.
         return left @ right.flatten()
     return (left * right).sum(-1)
 
 
 def factorized(layer: Layer, parameters: Float[Tensor, "*batch parameters"]) -> Factorized:
-    """The distribution of a layer whose parameters a network gave.
+    """Return the distribution of a layer with the parameters that a network returned.
 
-    All-zero parameters are the fair coin, the uniform class and the standard normal: the fixed priors.
+    Parameters of zero give the fixed priors: the fair coin, the uniform class and the standard normal.
     """
     match layer.kind:
         case "bernoulli":
@@ -282,64 +283,64 @@ def factorized(layer: Layer, parameters: Float[Tensor, "*batch parameters"]) -> 
             return Gaussian(mean, log_scale)
 
 
-_CAREFUL: ContextVar[bool] = ContextVar("careful", default=False)
+_VALIDATING: ContextVar[bool] = ContextVar("careful", default=False)
 
 
 @contextmanager
 def validating_values() -> Iterator[None]:
-    """Within it distributions look at every value that they score, which would cost too much in every step."""
-    token = _CAREFUL.set(True)
+    """Check every value that distributions score inside this block, which would cost too much at every step."""
+    token = _VALIDATING.set(True)
     try:
         yield
     finally:
-        _CAREFUL.reset(token)
+        _VALIDATING.reset(token)
 
 
 def refuse_wrong_vectors(layer: Layer, h: Float[Tensor, "*samples width"]) -> None:
-    """Refuses vectors of another width, which would broadcast to something else; with care, wrong values, too.
+    """Refuse vectors of another width, which would broadcast; inside ``validating_values``, wrong values too.
 
     >>> import torch
     >>> refuse_wrong_vectors(Layer("categorical", 1, classes=10), torch.tensor([[3.0]]))
     Traceback (most recent call last):
-    jsa.errors.UsageError: 1 categorical variable of 10 classes is a vector of width 10, one-hot, not of width 1
+    jsa.errors.UsageError: 1 categorical variable of 10 classes must be a one-hot vector of width 10, not of width 1
     """
     if h.shape[-1] != layer.width:
-        one_hot = ", one-hot," if layer.kind == "categorical" else ","
-        raise UsageError(f"{layer} is a vector of width {layer.width}{one_hot} not of width {h.shape[-1]}")
-    if _CAREFUL.get() and layer.kind != "gaussian":
+        vector = "one-hot vector" if layer.kind == "categorical" else "vector"
+        raise UsageError(f"{layer} must be a {vector} of width {layer.width}, not of width {h.shape[-1]}")
+    if _VALIDATING.get() and layer.kind != "gaussian":
         _refuse_wrong_values(layer, h.detach())
 
 
 def _refuse_wrong_values(layer: Layer, h: Float[Tensor, "*samples width"]) -> None:
-    """Refuses what is neither a state of discrete variables nor between their states."""
+    """Refuse values that are neither states of discrete variables nor between them."""
     wrong = h[~((h >= 0) & (h <= 1))]
     if len(wrong):
         raise UsageError(
             f"{layer} cannot have the value {float(wrong[0]):g}: "
             + ("a bit is 0 or 1, or between them" if layer.kind == "bernoulli" else "a class is one-hot")
-            + ", so scale or encode what is observed"
+            + ", so scale or encode the observations"
         )
     if layer.kind == "categorical":
         totals = h.unflatten(-1, (layer.variables, layer.classes)).sum(-1)
-        # A vector of zeros is a variable that is left out.
+        # A vector of zeros is a variable that was left out.
         wrong = totals[~(((totals - 1).abs() < 1e-3) | (totals == 0))]
         if len(wrong):
             raise UsageError(f"{layer} cannot have a vector that sums to {float(wrong[0]):g}: a class is one-hot")
 
 
 WORTHWHILE = 100_000
-"""From this many logits on, products are faster; below, the calls that they take cost more than they save."""
+"""From this many logits on, products are faster; below, their extra calls cost more than they save."""
 
 HALVINGS = 4
-"""2^4 = 16 factors, each between 1/2 and 1, are multiplied before one logarithm is taken: a logarithm costs as much as
-ten products, and no product of so many can underflow."""
+"""2^4 = 16 factors, each between 1/2 and 1, are multiplied before a logarithm is taken: a logarithm costs as much as
+ten products, and a product of 16 such factors cannot underflow."""
 
 
 def softplus_sum(logits: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch"]:
-    """The sum of softplus over the last dimension, for many logits in about half the time of summing ``F.softplus``.
+    """Sum softplus over the last dimension, for many logits in about half the time of summing ``F.softplus``.
 
-    softplus(l) = max(l, 0) - log sigmoid(|l|), and the logarithms are taken of products. The result agrees with the
-    sum to the precision of the type; derivatives of any order are those of the sum.
+    It uses softplus(l) = max(l, 0) - log sigmoid(|l|), with logarithms of products. The result agrees with the sum to
+    the precision of the type; derivatives of any order are those of the sum.
 
     Example:
         >>> softplus_sum(torch.tensor([0.0, 0.0, 1000.0, -1000.0]))

@@ -1,6 +1,6 @@
-"""Pure functions of log-weights and of noise that is given: exact to test, the same on every device.
+"""Pure functions of log-weights and given noise: they can be tested exactly, and are the same on every device.
 
-Log-weights have the candidates in the first dimension and the data in the second: log p(x, h) - log q(h | x).
+Log-weights log p(x, h) - log q(h | x) have the candidates in the first dimension and the rows in the second.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from torch import Tensor
 def independence_path(
     log_weights: Float[Tensor, "candidates batch"], uniforms: Float[Tensor, "moves batch"]
 ) -> Int64[Tensor, "moves batch"]:
-    """The states that Metropolis independence sampling visits.
+    """Return the states that Metropolis independence sampling visits.
 
-    Candidate 0 is where the chain stands, the others are its proposals in order. Proposal k is accepted with
-    probability min(1, w_k / w_current), and an accepted proposal's weight becomes the current one: comparing with
-    the first weight instead gives a chain with another invariant distribution.
+    Candidate 0 is the state of the chain, the others are its proposals in order. Proposal k is accepted with
+    probability min(1, w_k / w_current), and its weight then becomes the current one: comparing with the first weight
+    instead would give a chain with another invariant distribution.
 
     Returns:
-        For each move, the number of the candidate at which the chain stands after it.
+        For each move, the number of the candidate at which the chain is after it.
 
     Example:
         >>> log_weights = torch.tensor([[0.0], [2.0], [1.0]])
@@ -34,7 +34,7 @@ def independence_path(
     state = torch.zeros_like(current, dtype=torch.int64)
     path = []
     for move, proposed in enumerate(log_weights[1:]):
-        # Written as a sum, two weights of zero (minus infinity) compare as a refusal and not as NaN.
+        # Written as a sum, two weights of zero (minus infinity) compare as a rejection and not as NaN.
         accepted = log_uniforms[move] + current < proposed
         current = torch.where(accepted, proposed, current)
         state = torch.where(accepted, move + 1, state)
@@ -43,7 +43,7 @@ def independence_path(
 
 
 def multiplicities(path: Int64[Tensor, "moves batch"], candidates: int) -> Int64[Tensor, "candidates batch"]:
-    """How often each candidate is visited: a state that stays is counted again.
+    """Count the visits to each candidate: a state that stays is counted again.
 
     >>> multiplicities(torch.tensor([[1], [1], [3]]), candidates=4).flatten()
     tensor([0, 2, 0, 1])
@@ -53,7 +53,7 @@ def multiplicities(path: Int64[Tensor, "moves batch"], candidates: int) -> Int64
 
 
 def acceptances(path: Int64[Tensor, "moves batch"]) -> Int64[Tensor, " batch"]:
-    """How many of the moves were accepted, for each chain.
+    """Count the accepted moves of each chain.
 
     >>> acceptances(torch.tensor([[0, 1], [0, 2]]))
     tensor([0, 2])
@@ -63,21 +63,21 @@ def acceptances(path: Int64[Tensor, "moves batch"]) -> Int64[Tensor, " batch"]:
 
 
 def effective_sample_size(log_weights: Float[Tensor, "samples *batch"]) -> Float[Tensor, "*batch"]:
-    """Kish's effective sample size (sum w)^2 / sum w^2: how many equally weighted samples these are worth.
+    """Return Kish's effective sample size (sum w)^2 / sum w^2: how many equally weighted samples these are worth.
 
     >>> effective_sample_size(torch.zeros(4, 1))
     tensor([4.])
     """
-    # Where no sample has any weight the normalized weights are no numbers, and the samples are worth nothing.
+    # If no sample has any weight, the normalized weights are NaN and the samples are worth nothing.
     return log_weights.softmax(0).square().sum(0).reciprocal().nan_to_num(nan=0.0)
 
 
 def cached_state_win_rate(log_weights: Float[Tensor, "candidates batch"]) -> Float[Tensor, ""]:
-    """The share of chains whose own state, candidate 0, outweighs their first proposal; equal weights count half.
+    """Return the share of chains whose state, candidate 0, outweighs their first proposal; equal weights count half.
 
-    For h_0 from the posterior and h_1 from q it is one half or more on average, because the expectation of
-    (w_0 - w_1) [w_0 > w_1] under two draws of q is not negative. Where it stays below, the states are worse than fresh
-    draws: they are those of other rows, or of parameters that are long gone.
+    For h_0 from the posterior and h_1 from q its expectation is at least one half, because the expectation of
+    (w_0 - w_1) [w_0 > w_1] under two draws of q is not negative. If it stays below, the states are worse than fresh
+    draws: they belong to other rows, or to parameters of long ago.
 
     >>> cached_state_win_rate(torch.tensor([[2.0, 0.0, 1.0, 0.0], [1.0, 0.0, 3.0, 1.0]]))
     tensor(0.3750)
@@ -87,7 +87,7 @@ def cached_state_win_rate(log_weights: Float[Tensor, "candidates batch"]) -> Flo
 
 
 def log_mean_weight(log_weights: Float[Tensor, "samples *batch"]) -> Float[Tensor, "*batch"]:
-    """The logarithm of the mean weight: the importance-sampling estimate of log p(x).
+    """Return the logarithm of the mean weight: the importance-sampling estimate of log p(x).
 
     >>> log_mean_weight(torch.tensor([[0.0], [0.0]]))
     tensor([0.])
@@ -96,20 +96,20 @@ def log_mean_weight(log_weights: Float[Tensor, "samples *batch"]) -> Float[Tenso
 
 
 def leave_one_out_bounds(log_weights: Float[Tensor, "samples batch"]) -> Float[Tensor, "samples batch"]:
-    """For each sample, the log mean weight with its log-weight replaced by the mean of the others'.
+    """Return, for each sample, the log mean weight with its log-weight replaced by the mean of the others'.
 
     >>> leave_one_out_bounds(torch.tensor([[0.0], [2.0]])).flatten()
     tensor([2., 0.])
     """
     samples = log_weights.shape[0]
     own = torch.eye(samples, dtype=torch.bool, device=log_weights.device).unsqueeze(-1)
-    # Summed without the own one: taking it off the sum of all would be no number where it is minus infinity.
+    # A sum over the others: subtracting a log-weight of minus infinity from the total would give NaN.
     others = torch.where(own, 0, log_weights.unsqueeze(0)).sum(1) / (samples - 1)
     return log_mean_weight(torch.where(own, others.unsqueeze(0), log_weights.unsqueeze(1)))
 
 
 def occupancy(log_weights: Float[Tensor, "candidates batch"]) -> Float[Tensor, "candidates batch"]:
-    """The expected share of moves after which Metropolis independence sampling stands at each candidate.
+    """Return the expected share of moves after which Metropolis independence sampling is at each candidate.
 
     The expectation is over the acceptances, given candidates and weights: the Rao-Blackwellized multiplicities.
 
@@ -123,7 +123,7 @@ def occupancy(log_weights: Float[Tensor, "candidates batch"]) -> Float[Tensor, "
     for move in range(1, candidates):
         proposed = log_weights[move]
         accepted = (proposed - log_weights[:move]).clamp_max(0).exp()
-        # A proposal of weight zero is refused, also where the present state has no weight either.
+        # A proposal of weight zero is rejected, even if the current state has no weight either.
         accepted = accepted.where(proposed > -torch.inf, 0)
         here[move] = (here[:move] * accepted).sum(0)
         here[:move] *= 1 - accepted

@@ -1,7 +1,7 @@
-"""What a vector of random variables is made of: layers of variables of one kind, and their compact form.
+"""Latent spaces: layers of random variables of one kind, and their compact form.
 
-A latent state h is one flat vector whatever its structure: the layers stand side by side in the order in which
-the inference model samples them, and a categorical variable is one-hot. Samplers and the cache see only vectors.
+A latent state h is one flat vector whatever its structure: the layers are concatenated in the order in which the
+inference model samples them, and a categorical variable is one-hot. Samplers and the cache see only vectors.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Layer:
 
     Attributes:
         kind: ``bernoulli``, ``categorical`` or ``gaussian``.
-        variables: How many variables the layer has.
-        classes: The number of classes of each categorical variable; 2 for the other kinds, where it has no meaning.
+        variables: The number of variables of the layer.
+        classes: The number of classes of each categorical variable; always 2 for the other kinds.
     """
 
     kind: Kind
@@ -46,7 +46,7 @@ class Layer:
         if self.kind == "categorical" and not 2 <= self.classes <= 256:
             raise UsageError(f"a categorical variable has 2 to 256 classes, not {self.classes}")
         if self.kind != "categorical" and self.classes != 2:
-            raise UsageError(f"classes are for categorical layers; a {self.kind} layer takes none")
+            raise UsageError(f"only categorical layers have classes: leave them out for a {self.kind} layer")
 
     def __str__(self) -> str:
         classes = f" of {self.classes} classes" if self.kind == "categorical" else ""
@@ -59,12 +59,12 @@ class Layer:
 
     @property
     def parameters(self) -> int:
-        """How many numbers determine the layer's distribution: logits, or means and log scales."""
+        """The number of parameters of the layer's distribution: logits, or means and log scales."""
         return 2 * self.variables if self.kind == "gaussian" else self.width
 
     @property
     def packed_bytes(self) -> int:
-        """The bytes of the layer's compact form: a bit, a byte or a float32 a variable."""
+        """The size of the layer's compact form in bytes: a bit, a byte or a float32 per variable."""
         return {
             "bernoulli": (self.variables + 7) // 8,
             "categorical": self.variables,
@@ -79,7 +79,7 @@ class Layer:
         return float(self.classes) ** self.variables if countable else float("inf")
 
     def pack(self, h: Float[Tensor, "*batch width"]) -> UInt8[Tensor, "*batch bytes"]:
-        """The compact form of states of this layer."""
+        """Return the compact form of states of this layer."""
         match self.kind:
             case "bernoulli":
                 bits = torch.nn.functional.pad(h, (0, -self.variables % 8)).to(torch.uint8).unflatten(-1, (-1, 8))
@@ -90,7 +90,7 @@ class Layer:
                 return h.to(torch.float32).contiguous().view(torch.uint8)
 
     def unpack(self, stored: UInt8[Tensor, "*batch bytes"], dtype: torch.dtype) -> Float[Tensor, "*batch width"]:
-        """The states whose compact form is given."""
+        """Return the states from their compact form."""
         match self.kind:
             case "bernoulli":
                 bits = (stored.unsqueeze(-1) >> _places(stored.device)) & 1
@@ -101,15 +101,15 @@ class Layer:
                 except RuntimeError as error:
                     raise CheckpointError(
                         f"a stored state has class {int(stored.max())}, but this layer has {self.classes} classes: the "
-                        "chains are damaged or belong to another model, start them anew"
+                        "chains are damaged or belong to another model, so start new ones"
                     ) from error
                 return one_hot.flatten(-2).to(dtype)
             case "gaussian":
-                # A copy, because a part of a record may begin at any byte and a float32 may not.
+                # A copy, because a float32 must be aligned and a part of a record may begin at any byte.
                 return stored.clone(memory_format=torch.contiguous_format).view(torch.float32).to(dtype)
 
     def contains(self, h: Float[Tensor, "*batch width"]) -> bool:
-        """Whether these are states of this layer: bits, one-hot classes, or finite numbers.
+        """Return whether these are states of this layer: bits, one-hot classes, or finite numbers.
 
         >>> Layer("categorical", 1, classes=3).contains(torch.tensor([[0.0, 1.0, 0.0], [0.0, 1.0, 1.0]]))
         False
@@ -121,11 +121,11 @@ class Layer:
         return bits and one_hot
 
     def refuse_wrong_known(self, known: Float[Tensor, "*batch width"]) -> None:
-        """Refuses what is no state of a variable, and any state of a continuous one; NaN is what is not known.
+        """Refuse known values that are not states of a discrete variable; NaN marks an unknown value.
 
         >>> Layer("categorical", 1, classes=3).refuse_wrong_known(torch.tensor([torch.nan, 1.0, 0.0]))
         Traceback (most recent call last):
-        jsa.errors.UsageError: a known categorical variable is one-hot, an unknown one NaN in all its classes
+        jsa.errors.UsageError: a known categorical variable must be one-hot, an unknown one NaN in all its classes
         """
         by_variable = known.unflatten(-1, (self.variables, -1))
         said = by_variable[~by_variable.isnan().all(-1)]
@@ -133,14 +133,16 @@ class Layer:
             return
         match self.kind:
             case "bernoulli" if not Layer("bernoulli", 1).contains(said):
-                raise UsageError("a known bit is 0 or 1, an unknown one NaN")
+                raise UsageError("a known bit must be 0 or 1, an unknown one NaN")
             case "categorical" if not Layer("categorical", 1, self.classes).contains(said):
-                raise UsageError("a known categorical variable is one-hot, an unknown one NaN in all its classes")
+                raise UsageError("a known categorical variable must be one-hot, an unknown one NaN in all its classes")
             case "gaussian":
-                raise UsageError("a Gaussian variable cannot be known, for it has no probability: make it part of x")
+                raise UsageError(
+                    "a Gaussian variable cannot be known, because it has no probability: make it part of x"
+                )
 
     def enumerate(self) -> Iterator[tuple[float, ...]]:
-        """Every state of a discrete layer."""
+        """Yield every state of a discrete layer."""
         if self.kind == "categorical":
             unit = torch.eye(self.classes).tolist()
             for choice in itertools.product(unit, repeat=self.variables):
@@ -168,7 +170,7 @@ class LatentSpace:
 
     @classmethod
     def of(cls, *layers: Layer) -> LatentSpace:
-        """The space of these layers."""
+        """Make the space of these layers."""
         return cls(tuple(layers))
 
     def __post_init__(self) -> None:
@@ -182,17 +184,17 @@ class LatentSpace:
 
     @cached_property
     def variables(self) -> int:
-        """The number of random variables, which is the number of uniforms that draw a state."""
+        """The number of random variables, and of the uniforms that draw a state."""
         return sum(layer.variables for layer in self.layers)
 
     @cached_property
     def packed_bytes(self) -> int:
-        """The bytes of a state in the cache."""
+        """The size of a state in the cache, in bytes."""
         return sum(layer.packed_bytes for layer in self.layers)
 
     @cached_property
     def states(self) -> float:
-        """The number of states, infinite where a layer is continuous."""
+        """The number of states, infinite if a layer is continuous."""
         product = 1.0
         for layer in self.layers:
             product *= layer.states
@@ -200,12 +202,12 @@ class LatentSpace:
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
-        """Where each layer stands in a state vector."""
+        """The part of a state vector that belongs to each layer."""
         return _consecutive(layer.width for layer in self.layers)
 
     @cached_property
     def noise_slices(self) -> tuple[slice, ...]:
-        """Which uniforms draw each layer."""
+        """The uniforms that draw each layer."""
         return _consecutive(layer.variables for layer in self.layers)
 
     @cached_property
@@ -213,13 +215,13 @@ class LatentSpace:
         return _consecutive(layer.packed_bytes for layer in self.layers)
 
     def contains(self, h: Float[Tensor, "*batch width"]) -> bool:
-        """Whether these are states of this space."""
+        """Return whether these are states of this space."""
         return h.shape[-1] == self.width and all(
             layer.contains(h[..., where]) for layer, where in zip(self.layers, self.slices, strict=True)
         )
 
     def refuse_wrong_known(self, known: Float[Tensor, "*batch width"]) -> None:
-        """Refuses states, known in part, that are none of this space; NaN is what is not known."""
+        """Refuse known values that are not part of a state of this space; NaN marks an unknown value."""
         if known.shape[-1] != self.width:
             raise UsageError(
                 f"known states have the width of a state, {self.width}, with NaN for what is not known; not "
@@ -229,14 +231,14 @@ class LatentSpace:
             layer.refuse_wrong_known(known[..., where])
 
     def pack(self, h: Float[Tensor, "*batch width"]) -> UInt8[Tensor, "*batch bytes"]:
-        """The compact form that the cache stores."""
+        """Return the compact form that the cache stores."""
         parts = [layer.pack(h[..., where]) for layer, where in zip(self.layers, self.slices, strict=True)]
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
     def unpack(
         self, stored: UInt8[Tensor, "*batch bytes"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch width"]:
-        """The states whose compact form is given."""
+        """Return the states from their compact form."""
         pairs = zip(self.layers, self._packed_slices, strict=True)
         parts = [layer.unpack(stored[..., where], dtype) for layer, where in pairs]
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
@@ -244,7 +246,7 @@ class LatentSpace:
     def enumerate(
         self, dtype: torch.dtype = torch.float32, device: torch.device | None = None
     ) -> Float[Tensor, "states width"]:
-        """Every state of a small discrete space, one a row."""
+        """Return every state of a small discrete space, one per row."""
         if self.states > ENUMERATION_LIMIT:
             continuous = any(layer.kind == "gaussian" for layer in self.layers)
             count = "infinitely many" if continuous else f"{self.states:.3g}"
@@ -263,5 +265,5 @@ def _consecutive(lengths: Iterable[int]) -> tuple[slice, ...]:
 
 
 def _places(device: torch.device) -> Tensor:
-    """The places of the eight bits of a byte, lowest first."""
+    """Return the positions of the eight bits of a byte, lowest first."""
     return torch.arange(8, dtype=torch.uint8, device=device)

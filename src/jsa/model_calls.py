@@ -1,4 +1,4 @@
-"""Checked calls of a model and of its posterior: a wrong shape would broadcast and train something else."""
+"""Checked calls of a model and of its posterior: a wrong shape would broadcast, and something else would be trained."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ FEWEST_STATES, MOST_STATES = 1_000, 4_000
 
 
 def states_at_once(batch: Batch) -> int:
-    """About how many states are evaluated at once where no graph is kept.
+    """Return about how many states to evaluate at once when no graph is kept.
 
-    Few enough for their logits to stay in the processor's cache, enough for the matrix products to run at full speed.
+    Few enough for their logits to stay in the CPU cache, and enough for matrix products to run at full speed.
     """
     return min(MOST_STATES, max(FEWEST_STATES, LOGITS_AT_ONCE // max(1, math.prod(batch.x.shape[1:]))))
 
 
 class BatchPosterior:
-    """q(h | x) of the rows of a batch as every estimator sees it: what a model returned, wrapped once and checked.
+    """q(h | x) of the rows of a batch, as every estimator sees it: what a model returned, wrapped and checked.
 
-    Beside ``sample`` and ``log_prob``, a posterior may offer ``sample_with_log_prob``, ``take``, ``from_uniforms`` and
-    ``known_log_prob`` as ``LayeredPosterior`` has them. Each method here says what happens where it does not.
+    Besides ``sample`` and ``log_prob``, a posterior may offer ``sample_with_log_prob``, ``take``, ``from_uniforms`` and
+    ``known_log_prob``, with the meaning that they have in ``LayeredPosterior``. Each method here has a fallback or
+    refuses.
 
     Attributes:
-        own: What the model returned.
-        layers: The same where it is a ``LayeredPosterior``, None otherwise.
+        own: The object that the model returned.
+        layers: The same object if it is a ``LayeredPosterior``, else None.
     """
 
     def __init__(self, own: Posterior) -> None:
@@ -53,10 +54,10 @@ class BatchPosterior:
         return type(self.own).__name__
 
     def layered(self, method: str) -> LayeredPosterior:
-        """Return the layers with their logits; refuse a posterior that has none to show to this method."""
+        """Return the posterior with the logits of its layers, or refuse one without layers for this method."""
         if self.layers is None:
             raise UsageError(
-                f"{method} needs the logits of q(h | x), which a LayeredPosterior has and {self.name} does not: use "
+                f"{method} needs the logits of q(h | x), which a LayeredPosterior has but {self.name} does not: use "
                 "vimco, rloo or jsa"
             )
         return self.layers
@@ -66,14 +67,14 @@ class BatchPosterior:
         return self.own.sample(shape).detach()
 
     def log_prob(self, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
-        """Score states; whatever the dimensions before the rows, the posterior sees one."""
+        """Score states. The posterior sees exactly one dimension before the rows."""
         states = _with_samples(h)
         return _without_samples(_checked(f"{self.name}.log_prob", self.own.log_prob(states), states), h)
 
     def sample_with_log_prob(
         self, shape: tuple[int, ...] = ()
     ) -> tuple[Float[Tensor, "*samples batch width"], Float[Tensor, "*samples batch"]]:
-        """Draw states, and score them with gradient where that is enabled: in one pass where the posterior can."""
+        """Draw states and score them, with gradient if enabled, in one pass if the posterior offers that."""
         offered = self._offered("sample_with_log_prob")
         if offered is None:
             h = self.sample(shape)
@@ -82,14 +83,14 @@ class BatchPosterior:
         return h.detach(), log_inference
 
     def take(self, rows: Int64[Tensor, " taken"]) -> BatchPosterior | None:
-        """Narrow to these rows without another encoder pass; None where the posterior cannot."""
+        """Return the posterior of these rows without another encoder pass; None if it does not offer that."""
         offered = self._offered("take")
         taken = None if offered is None else offered(rows)
         return None if taken is None else BatchPosterior(taken)
 
     @property
     def draws_from_uniforms(self) -> bool:
-        """Whether ``from_uniforms`` is there, so that draws can be tied to a row."""
+        """Whether the posterior offers ``from_uniforms``, so that draws can be tied to a row."""
         return self._offered("from_uniforms") is not None
 
     def from_uniforms(
@@ -102,12 +103,11 @@ class BatchPosterior:
         return drawn
 
     def known_log_prob(self, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
-        """Score what is known of each row as if it were not, at states that agree with it."""
+        """Score the known values of each row as if they were drawn, at states that agree with them."""
         offered = self._offered("known_log_prob")
         if offered is None:
             raise UsageError(
-                f"{self.name} does not tell the probability of what is known: return a LayeredPosterior, or give it a "
-                "method known_log_prob(h)"
+                f"{self.name} cannot score known values: return a LayeredPosterior, or define known_log_prob(h)"
             )
         value: Tensor = offered(h)
         return value
@@ -117,10 +117,12 @@ class BatchPosterior:
 
 
 def posterior_of(model: LatentVariableModel, batch: Batch) -> BatchPosterior:
-    """Return q(h | x) of a batch from one pass of the inference network; one layer by itself is all of q(h | x)."""
+    """Return q(h | x) of a batch from one pass of the inference network. A factorized distribution is one layer."""
     _refuse_no_model(model)
     if not isinstance(batch, Batch):
-        raise UsageError(f"a model learns from a Batch(x, row_numbers), not from a {type(batch).__name__}")
+        raise UsageError(
+            f"a model learns from a jsa.Batch, not from {type(batch).__name__}: pass Batch(x, row_numbers)"
+        )
     if batch.known is not None:
         model.latent.refuse_wrong_known(batch.known)
     posterior = model.posterior(batch)
@@ -128,28 +130,28 @@ def posterior_of(model: LatentVariableModel, batch: Batch) -> BatchPosterior:
         posterior = LayeredPosterior(model.latent, posterior, known=batch.known)
     if not isinstance(posterior, Posterior):
         raise UsageError(
-            f"{type(model).__name__}.posterior returned {type(posterior).__name__}, which has no sample or no "
-            "log_prob: return a LayeredPosterior, a TorchPosterior, or an object with both"
+            f"{type(model).__name__}.posterior returned {type(posterior).__name__}, which lacks sample or log_prob: "
+            "return a LayeredPosterior, a TorchPosterior, or an object with both"
         )
     return BatchPosterior(posterior)
 
 
 def _refuse_no_model(model: LatentVariableModel) -> None:
     name = type(model).__name__
-    # A compiled model is none by its type.
+    # A compiled model has another type.
     if not (hasattr(model, "posterior") and hasattr(model, "log_joint")):
-        raise UsageError(f"{name} is no LatentVariableModel: subclass it; of a Learner, give its model")
+        raise UsageError(f"{name} is not a LatentVariableModel: subclass it, or pass learner.model if it is a Learner")
     if getattr(model, "latent", None) is None:
-        raise UsageError(f"{name} does not say what its latent state is: set self.latent = LatentSpace.of(...)")
+        raise UsageError(f"{name} has no latent space: set self.latent = LatentSpace.of(...)")
 
 
 def log_joint(
     model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]
 ) -> Float[Tensor, "*samples batch"]:
-    """``model.log_joint`` with its form checked; whatever the dimensions before the rows, the model sees one.
+    """Call ``model.log_joint`` and check its result. The model sees exactly one dimension before the rows.
 
-    States that contradict what is known of their row are refused: a posterior that does not look at ``batch.known``
-    would learn as if nothing were known.
+    States that contradict the known values of their row are refused: a posterior that ignores ``batch.known`` would
+    learn as if nothing were known.
     """
     states = _states_of(model, batch, h)
     value = model.log_joint(batch, states)
@@ -159,7 +161,7 @@ def log_joint(
 def log_joint_terms(
     model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]
 ) -> list[Float[Tensor, "*samples batch"]] | None:
-    """Call ``model.log_joint_terms`` with the same checks; None where the model has no such method."""
+    """Call ``model.log_joint_terms`` with the same checks; None if the model has no such method."""
     if not isinstance(model, LayeredJoint):
         return None
     states = _states_of(model, batch, h)
@@ -185,69 +187,69 @@ def _states_of(
 
 
 def _with_samples(h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "samples batch width"]:
-    """The states with one dimension before the rows, as somebody's own model may count on it."""
+    """Return the states with one dimension before the rows, on which a user's model may rely."""
     return h if h.ndim == 3 else h.reshape(-1, *h.shape[-2:])
 
 
 def _without_samples(
     value: Float[Tensor, "samples batch"], h: Float[Tensor, "*samples batch width"]
 ) -> Float[Tensor, "*samples batch"]:
-    """One number for each of the states, in their own dimensions."""
+    """Return one number for each state, in the dimensions of the states."""
     return value if h.ndim == 3 else value.reshape(h.shape[:-1])
 
 
 def _checked(name: str, value: Tensor, h: Float[Tensor, "samples batch width"]) -> Float[Tensor, "samples batch"]:
-    """Return one number for each state; refuse another shape, and half precision."""
+    """Return one number for each state, or refuse another shape or half precision."""
     if value.shape != h.shape[:-1]:
         raise UsageError(
             f"{name} returned shape {tuple(value.shape)} for states of shape {tuple(h.shape)}: it must be "
-            f"{tuple(h.shape[:-1])}, one number a state (sum over its variables)"
+            f"{tuple(h.shape[:-1])}, one number per state (sum over its variables)"
         )
     if value.dtype in HALVES:
         raise UsageError(
-            f"{name} returned {value.dtype}, in which a sum of log-probabilities is off by nats: sum in float32, as "
-            "jsa's distributions do with logits of any precision, and torch's with logits.float()"
+            f"{name} returned {value.dtype}, in which a sum of log-probabilities is off by nats: sum in float32. The "
+            "distributions of jsa do so for logits of any precision, those of torch if given logits.float()"
         )
     return value
 
 
 def refuse_contradictions(model: LatentVariableModel, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> None:
-    """Refuses states that contradict what is known of their row."""
+    """Refuse states that contradict the known values of their row."""
     if batch.known is None:
         return
     contradicting = ~batch.agrees(h)
     if bool(contradicting.any()):
         row = int(batch.index[contradicting.nonzero()[0, -1]])
         raise UsageError(
-            f"{type(model).__name__} was given a state that contradicts what is known of row {row}: its posterior must "
-            "draw what is known as it is, for instance LayeredPosterior(..., known=batch.known)"
+            f"{type(model).__name__} got a state that contradicts the known values of row {row}: its posterior must "
+            "return known values unchanged, as LayeredPosterior(..., known=batch.known) does"
         )
 
 
 def log_joint_of_all(
     model: LatentVariableModel, batch: Batch, states: Float[Tensor, "states width"]
 ) -> Float[Tensor, "states batch"]:
-    """log p(x, h) of the same states for every row; minus infinity where they contradict what is known of it."""
+    """Return log p(x, h) of the same states for every row; minus infinity where they contradict its known values."""
     h = states.unsqueeze(1).expand(-1, len(batch), -1)
     value = log_joint(model, batch.with_nothing_known(), h)
     return value if batch.known is None else value.where(batch.agrees(h), -torch.inf)
 
 
 def state_dtype(model: LatentVariableModel, batch: Batch) -> torch.dtype:
-    """The precision of enumerated states: that of the rows, or of the model's parameters where it is higher."""
+    """Return the precision of enumerated states: the higher of that of the rows and of the model's parameters."""
     return reduce(torch.promote_types, {parameter.dtype for parameter in model.parameters()}, batch.state_dtype)
 
 
 @dataclass(frozen=True)
 class EvaluatedStates:
-    """States of the rows of a batch with all that methods make of them.
+    """States of the rows of a batch with their log-probabilities and weights.
 
     Attributes:
         posterior: q(h | x) of the rows.
         h: The states.
-        log_joint: log p(x, h), with its graph where it was computed with gradients.
+        log_joint: log p(x, h), with its graph if gradients were enabled.
         log_inference: log q(h | x), likewise.
-        log_weights: Their difference, without gradient; minus infinity is a state of probability zero.
+        log_weights: Their difference, without gradient; minus infinity for a state of probability zero.
     """
 
     posterior: BatchPosterior
@@ -264,14 +266,14 @@ def evaluate(
     h: Float[Tensor, "samples batch width"],
     log_inference: Float[Tensor, "samples batch"] | None = None,
 ) -> EvaluatedStates:
-    """One pass over states; a log-weight that is no number is an error that names the term and the row.
+    """Evaluate states in one pass. A log-weight that is NaN is an error that names the term and the row.
 
     Args:
         model: The model.
         batch: The rows.
         posterior: q(h | x) of the rows.
         h: The states.
-        log_inference: log q(h | x) where it is known from drawing them.
+        log_inference: log q(h | x), if known from drawing the states.
     """
     parts = [log_joint(model, batch, part) for part in _parts(batch, h)]
     joint = parts[0] if len(parts) == 1 else torch.cat(parts)
@@ -282,19 +284,19 @@ def evaluate(
 
 
 def _parts(batch: Batch, h: Float[Tensor, "samples batch width"]) -> tuple[Tensor, ...]:
-    """The states in parts that are evaluated one after the other.
+    """Return the states in parts to be evaluated one after the other.
 
-    Without a graph to keep, the logits of some hundred states stay in the processor's cache, and memory is used again.
+    When no graph is kept, the logits of some hundred states stay in the CPU cache, and memory is reused.
     """
     if torch.is_grad_enabled() or h.device.type != "cpu":
         return (h,)
     samples, rows = h.shape[:2]
-    # Parts of equal size: a small rest would run at less than full speed.
+    # Parts of equal size, because a small remainder would run at less than full speed.
     return h.tensor_split(min(samples, max(1, round(samples * rows / states_at_once(batch)))))
 
 
 def refuse_non_finite(batch: Batch, joint: Tensor, proposal: Tensor, weights: Tensor) -> None:
-    """Names the term and the row of a log-weight that is no number; minus infinity is one."""
+    """Raise an error that names the term and the row of a log-weight that is NaN or plus infinity."""
     if bool((weights < torch.inf).all()):
         return
     refuse_wrong_joint(batch, joint)
@@ -303,7 +305,7 @@ def refuse_non_finite(batch: Batch, joint: Tensor, proposal: Tensor, weights: Te
 
 
 def refuse_wrong_joint(batch: Batch, joint: Float[Tensor, "*samples batch"]) -> None:
-    """Names the row of a log p(x, h) that is no number; minus infinity is one."""
+    """Refuse a log p(x, h) that is NaN or plus infinity, with its row."""
     _refuse_where(batch, "log_joint", joint, ~(joint < torch.inf))
 
 
@@ -315,15 +317,15 @@ def _refuse_where(batch: Batch, term: str, values: Tensor, wrong: Tensor) -> Non
 
 
 def _of_gaps(batch: Batch, position: int) -> str:
-    """What to do about a row of which values are missing, where this model does not know it."""
+    """Return the remedy for a row with missing values in a model that does not support them."""
     if not bool(batch.x[position].isnan().any()):
         return ""
-    return ", of which values are missing (NaN): make the model for such, as BeliefNetwork(..., missing=True) is"
+    return ", which has missing values (NaN): use a model that supports them, such as BeliefNetwork(..., missing=True)"
 
 
 @dataclass
 class Counter:
-    """How many states passed through the joint density, each row of a batch for itself."""
+    """The number of states that passed through the joint density, counted for each row of a batch."""
 
     states: int = 0
 

@@ -1,9 +1,9 @@
 """Discrete variables as functions of uniforms, and their continuous relaxations.
 
 A bit with logit l is h = [z > 0] for z = l + log u - log(1 - u); a categorical variable with normalized
-log-probabilities l is the largest of z_k = l_k - log(-log u_k). The relaxed variable is sigmoid(z / tau) or
-softmax(z / tau), and tends to h with the temperature tau. All functions are pure; noise is given as uniforms, one for
-each number of the layer's vector: one a bit, one a class.
+log-probabilities l is the argmax of z_k = l_k - log(-log u_k). The relaxed variable is sigmoid(z / tau) or
+softmax(z / tau), and tends to h as the temperature tau tends to 0. All functions are pure; noise is given as uniforms,
+one for each entry of the layer's vector: one per bit, one per class.
 
 References:
     Maddison, Mnih and Teh, The Concrete distribution, ICLR 2017.
@@ -35,27 +35,27 @@ Temperature = float | Tensor
 Discrete = Bernoulli | Categorical
 
 ALTERNATIVES = "use vimco, rloo or jsa"
-"""Methods that take what a relaxation cannot."""
+"""The methods to use where a relaxation is not possible."""
 
 
 @runtime_checkable
 class LatentConditionals(Protocol):
-    """A model that tells the factors of its prior, which methods need that relax the prior or average it exactly."""
+    """A model that gives the factors of its prior, for methods that relax the prior or average it exactly."""
 
     def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorized]:
-        """The distribution under p of each layer given the others: of layer i, a factor that does not depend on it."""
+        """Return the factor of each layer under p given the others: that of layer i does not depend on layer i."""
         ...
 
 
 def discrete(distribution: Factorized) -> Discrete:
-    """The distribution, refused with a sentence where it is continuous."""
+    """Return the distribution, or refuse a continuous one."""
     if not isinstance(distribution, Bernoulli | Categorical):
         raise UsageError(f"a {distribution.layer.kind} layer has no discrete states to relax: {ALTERNATIVES}")
     return distribution
 
 
 def refuse_continuous(latent: LatentSpace, method: str) -> None:
-    """Refuses a latent space with a continuous layer."""
+    """Refuse a latent space with a continuous layer."""
     for layer in latent.layers:
         if layer.kind == "gaussian":
             raise UsageError(
@@ -65,36 +65,36 @@ def refuse_continuous(latent: LatentSpace, method: str) -> None:
 
 
 def relaxable_posterior(model: LatentVariableModel, batch: Batch, method: str) -> LayeredPosterior:
-    """The posterior of a batch, refused with a sentence where the model or the posterior cannot be relaxed."""
+    """Return the posterior of a batch, or refuse a model or posterior that cannot be relaxed."""
     refuse_continuous(model.latent, method)
     if not model.relaxable:
         raise UsageError(
-            f"{method} evaluates log_joint between the discrete states, and {type(model).__name__} does not say that "
-            f"it can ('relaxable' is False): {ALTERNATIVES}"
+            f"{method} evaluates log_joint between the discrete states, but {type(model).__name__}.relaxable is False: "
+            f"{ALTERNATIVES}"
         )
     return posterior_of(model, batch).layered(method)
 
 
 def positive(number: float, what: str) -> float:
-    """The number, refused where it is not positive and finite.
+    """Return the number, or refuse one that is not positive and finite.
 
     >>> positive(0.5, "the temperature of REBAR")
     0.5
     """
     if not 0 < number < math.inf:
-        raise UsageError(f"{what} is a positive number, not {number}")
+        raise UsageError(f"{what} must be a positive number, not {number}")
     return number
 
 
 def uniforms_for(posterior: LayeredPosterior, samples: int) -> Float[Tensor, "samples batch width"]:
-    """Fresh uniforms for so many relaxed states a row, from torch's global generator."""
+    """Draw uniforms for this many relaxed states per row from torch's global generator."""
     like = posterior.first.like
     size = (samples, *posterior.first.batch_shape, posterior.latent.width)
     return torch.rand(size, dtype=like.dtype, device=like.device)
 
 
 def perturbed(distribution: Discrete, uniforms: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples width"]:
-    """The perturbed logits z that these uniforms determine, differentiable in the logits.
+    """Return the perturbed logits z that these uniforms determine, differentiable in the logits.
 
     Example:
         >>> z = perturbed(Bernoulli(torch.tensor([1.0, -1.0])), torch.tensor([0.5, 0.9]))
@@ -109,7 +109,7 @@ def perturbed(distribution: Discrete, uniforms: Float[Tensor, "*samples width"])
 
 
 def hard(layer: Layer, z: Float[Tensor, "*samples width"]) -> Float[Tensor, "*samples width"]:
-    """The discrete state of perturbed logits, without gradient: 0 and 1, or one-hot."""
+    """Return the discrete state of perturbed logits, 0 and 1 or one-hot, without gradient."""
     z = z.detach()
     if layer.kind == "bernoulli":
         return (z > 0).to(z.dtype)
@@ -118,14 +118,14 @@ def hard(layer: Layer, z: Float[Tensor, "*samples width"]) -> Float[Tensor, "*sa
 
 
 def log_space(layer: Layer, z: Float[Tensor, "*samples width"], temperature: Temperature) -> Tensor:
-    """The relaxed state in the space in which it has a density without overflow: its logit, or its logarithm."""
+    """Return the relaxed state as its logit or logarithm, in which its density does not overflow."""
     if layer.kind == "bernoulli":
         return z / temperature
     return (_by_variable(layer, z) / temperature).log_softmax(-1).flatten(-2)
 
 
 def relaxed(layer: Layer, z: Float[Tensor, "*samples width"], temperature: Temperature) -> Tensor:
-    """The relaxed state of perturbed logits: sigmoid(z / tau), or softmax(z / tau) for each variable.
+    """Return the relaxed state of perturbed logits: sigmoid(z / tau), or softmax(z / tau) for each variable.
 
     Example:
         >>> relaxed(Layer("categorical", 1, classes=3), torch.tensor([0.0, 0.0, 9.0]), temperature=1.0)
@@ -139,14 +139,14 @@ def relaxed(layer: Layer, z: Float[Tensor, "*samples width"], temperature: Tempe
 def conditionally_perturbed(
     distribution: Discrete, h: Float[Tensor, "*samples width"], uniforms: Float[Tensor, "*samples width"]
 ) -> Float[Tensor, "*samples width"]:
-    """Perturbed logits drawn given that their discrete state is h, differentiable in the logits.
+    """Return perturbed logits given that their discrete state is h, differentiable in the logits.
 
-    With h drawn from the distribution, the law is that of ``perturbed``. For a bit of probability s and a uniform v,
+    If h is drawn from the distribution, they are distributed as those of ``perturbed``. For a bit of probability s and
+    a uniform v,
 
         z = l + logit(1 - s + s v) where h = 1, and l + logit((1 - s) v) where h = 0,
 
-    written here so that nothing cancels and the sign is always that of h. For a class k that was chosen with v_k and
-    probabilities p,
+    computed such that nothing cancels and the sign is always that of h. For a chosen class k and probabilities p,
 
         z_k = -log(-log v_k), and z_i = -log(-log v_i / p_i - log v_k) for the others.
     """
@@ -156,9 +156,9 @@ def conditionally_perturbed(
     layer = distribution.layer
     gumbel = _by_variable(layer, _gumbel(uniforms))
     chosen = _by_variable(layer, h) > 0.5
-    # The maximum of all perturbed logits is a standard Gumbel number, because the probabilities add up to one.
+    # The maximum of all perturbed logits has the standard Gumbel distribution, because the probabilities sum to one.
     maximum = gumbel.masked_fill(~chosen, 0).sum(-1, keepdim=True)
-    # -log v_i / p_i is exp(-(log p_i + G_i)): the logarithm of the sum of two exponentials.
+    # -log v_i / p_i is exp(-(log p_i + G_i)), so this is the logarithm of a sum of two exponentials.
     below = -torch.logaddexp(-(_log_probabilities(distribution) + gumbel), -maximum)
     return torch.where(chosen, maximum, below).flatten(-2)
 
@@ -166,20 +166,20 @@ def conditionally_perturbed(
 def relaxed_log_density(
     distribution: Discrete, point: Float[Tensor, "*samples width"], temperature: Temperature
 ) -> Float[Tensor, "*samples"]:
-    r"""The log-density of the relaxed variables, summed over them, with respect to their logits or log-ratios.
+    r"""Return the log-density of the relaxed variables, summed over them, with respect to their logits or log-ratios.
 
     A bit of logit l at s = logit(y), and a variable of n classes with log-probabilities l at s = log(y):
 
     .. math:: \log\tau + l - \tau s - 2 \log(1 + e^{l - \tau s}), \qquad
               \log (n-1)! + (n-1) \log\tau + \sum_k (l_k - \tau s_k) - n \log \sum_k e^{l_k - \tau s_k}
 
-    The second is the density of the log-ratios s_k - s_n, which for two classes are a logit. A ratio of two densities
-    is the same in all spaces, so that bounds need no Jacobian.
+    The second is the density of the log-ratios s_k - s_n; for two classes, this is a logit. A ratio of two densities
+    is the same in all spaces, so bounds need no Jacobian.
 
     Args:
         distribution: The discrete distribution that is relaxed.
-        point: What ``log_space`` gives.
-        temperature: The temperature of this density, which need not be the one with which the point was drawn.
+        point: A point from ``log_space``.
+        temperature: The temperature of this density, which need not be the one at which the point was drawn.
     """
     logarithm = temperature.log() if isinstance(temperature, Tensor) else math.log(temperature)
     if isinstance(distribution, Bernoulli):
@@ -192,7 +192,7 @@ def relaxed_log_density(
 
 
 def entropy(distribution: Discrete) -> Float[Tensor, "*batch"]:
-    """The entropy of the discrete variables, summed over them.
+    """Return the entropy of the discrete variables, summed over them.
 
     >>> entropy(Bernoulli(torch.zeros(1))), entropy(Categorical(torch.zeros(3), classes=3))
     (tensor(0.6931), tensor(1.0986))
@@ -211,7 +211,7 @@ class RelaxedLayer:
     Attributes:
         distribution: Its discrete distribution given the values of the layers before it.
         z: The perturbed logits.
-        value: What stands in the state vector.
+        value: The layer's part of the state vector.
     """
 
     distribution: Discrete
@@ -224,9 +224,9 @@ ValueOf = Callable[[Layer, Tensor, Temperature], Tensor]
 
 
 def straight_through(layer: Layer, z: Float[Tensor, "*samples width"], temperature: Temperature) -> Tensor:
-    """The hard state with the gradient of the relaxed one."""
+    """Return the hard state with the gradient of the relaxed one."""
     soft = relaxed(layer, z, temperature)
-    # A zero with a gradient: hard - soft + soft would round, and the value is to be a state exactly.
+    # A zero with a gradient is added, because hard - soft + soft would round and the value must be exactly a state.
     return hard(layer, z) + (soft - soft.detach())
 
 
@@ -236,7 +236,7 @@ def relaxed_draw(
     temperature: Temperature,
     value_of: ValueOf = relaxed,
 ) -> list[RelaxedLayer]:
-    """The layers of a draw, each from its distribution given the (relaxed) layers before it."""
+    """Return the layers of a draw, each from its distribution given the (relaxed) layers before it."""
     return relaxed_descendants(posterior, uniforms[..., :0], 0, uniforms, temperature, value_of)
 
 
@@ -248,7 +248,7 @@ def relaxed_descendants(
     temperature: Temperature,
     value_of: ValueOf = relaxed,
 ) -> list[RelaxedLayer]:
-    """The layers from ``first`` on, given the part of the state vector before them."""
+    """Return the layers from ``first`` on, given the part of the state vector before them."""
     layers = []
     for number in range(first, len(posterior.latent.layers)):
         distribution = discrete(posterior.conditional(number, ancestors))
@@ -268,7 +268,7 @@ def _log_probabilities(distribution: Categorical) -> Tensor:
 
 
 def _guarded(uniforms: Tensor) -> Tensor:
-    """Uniforms away from 0, which random generators give, and from 1, to which float32 may round them."""
+    """Move uniforms away from 0, which generators return, and from 1, to which float32 may round."""
     return uniforms.clamp(RAREST, 1 - 2 * RAREST)
 
 

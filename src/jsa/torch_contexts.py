@@ -1,4 +1,4 @@
-"""Modes of modules, of the processor and of random numbers, and back."""
+"""Context managers for torch: evaluation mode, denormal numbers, and the random seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 @contextmanager
 def in_evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Within it a module and all inside it are in evaluation mode; then each is in the mode that it was in.
+    """Put a module and its submodules into evaluation mode inside this block; then restore the mode of each.
 
     Example:
         >>> network = nn.Sequential(nn.Dropout().eval(), nn.Dropout())
@@ -32,7 +32,7 @@ def in_evaluation_mode(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def denormals_as_before() -> Iterator[None]:
-    """Afterwards denormal numbers are flushed to zero, or kept, as they were before, whatever was done within it.
+    """Restore the handling of denormal numbers, flushed to zero or kept, at the end of this block.
 
     Example:
         >>> with denormals_as_before():
@@ -40,7 +40,7 @@ def denormals_as_before() -> Iterator[None]:
         >>> bool(torch.full((), 1e-310, dtype=torch.float64) * 1 > 0)
         True
     """
-    # There is no function that tells.
+    # torch has no function to ask for the current setting.
     kept = bool(torch.full((), 1e-310, dtype=torch.float64) * 1 > 0)
     try:
         yield
@@ -50,11 +50,11 @@ def denormals_as_before() -> Iterator[None]:
 
 @contextmanager
 def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
-    """Within it torch's random numbers are those of a seed; then they go on as if none had been drawn.
+    """Draw torch's random numbers from a seed inside this block; then continue as if none had been drawn.
 
     Args:
         seed: The seed.
-        device: The only device, beside the processor, on which numbers are drawn; all where not given.
+        device: The only device, besides the CPU, on which numbers are drawn; any device if not given.
 
     Example:
         >>> before = torch.get_rng_state()

@@ -193,7 +193,7 @@ def rows_with_a_known_bit() -> Batch:
     "model", [Forgetful(), ForgetfulNetwork(Layer("bernoulli", 3), LatentSpace.of(Layer("bernoulli", 2)))]
 )
 def test_a_posterior_that_does_not_look_is_found(estimator: Estimator, model: LatentVariableModel) -> None:
-    with pytest.raises(UsageError, match=r"contradicts what is known of row 1\d\d: .*known=batch.known"):
+    with pytest.raises(UsageError, match=r"contradicts the known values of row 1\d\d: .*known=batch.known"):
         estimator(model, rows_with_a_known_bit())
 
 
@@ -235,7 +235,7 @@ def test_a_posterior_of_the_users_own_may_look() -> None:
 @pytest.mark.parametrize(
     ("name", "known", "sentence"),
     [
-        ("one-layer", [0.5, X, X], "a known bit is 0 or 1"),
+        ("one-layer", [0.5, X, X], "a known bit must be 0 or 1"),
         ("one-layer", [1.0, X], "width of a state, 3"),
         ("categorical", [1.0, 0, X, X, X, X], "one-hot, an unknown one NaN in all its classes"),
         ("categorical", [1.0, 1, 0, X, X, X], "one-hot, an unknown one NaN in all its classes"),

@@ -84,10 +84,10 @@ CASES: list[tuple[Callable[[], object], str]] = [
         for example, latents in ((one_layer, "bernoulli"), (mixed, "bernoulli"), (gaussian, "gaussian"))
     ),
     *(
-        (step(kind, torch_posterior), f"LayeredPosterior has and TorchPosterior does not: use {ANOTHER}")
+        (step(kind, torch_posterior), f"LayeredPosterior has but TorchPosterior does not: use {ANOTHER}")
         for kind in (ARM, DisARM, ARMS)
     ),
-    *((step(built(name), torch_posterior), f"'relaxable' is False.*use {ANOTHER}") for name in RELAXED),
+    *((step(built(name), torch_posterior), f"relaxable is False.*use {ANOTHER}") for name in RELAXED),
     *((step(built(name), relaxable_torch_posterior), f"TorchPosterior does not: use {ANOTHER}") for name in RELAXED),
     *((step(built(name), gaussian), f"gaussian one: use {ANOTHER}") for name in RELAXED),
     (lambda: Rebar(gaussian().model.latent), f"gaussian one: use {ANOTHER}"),

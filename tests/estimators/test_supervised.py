@@ -96,7 +96,7 @@ def test_where_the_chains_stand() -> None:
     estimator = JSA(example.model.latent, rows=100)
     before, _ = estimator.chains.read(batch.index, torch.float64)
     # Chains that have not moved stand nowhere, and q would be taught the contrary of what is known.
-    with pytest.raises(UsageError, match="contradicts what is known of row 1"):
+    with pytest.raises(UsageError, match="contradicts the known values of row 1"):
         supervised_loss(example.model, batch, before)
     estimator(example.model, batch)
     after, _ = estimator.chains.read(batch.index, torch.float64)
@@ -107,7 +107,7 @@ def test_a_posterior_that_cannot_be_taught_says_so() -> None:
     example = torch_posterior()
     assert isinstance(example.model.posterior(example.batch), TorchPosterior)
     known = torch.full((3, 3), X, dtype=torch.float64)
-    with pytest.raises(UsageError, match=r"TorchPosterior does not tell .* a method known_log_prob\(h\)"):
+    with pytest.raises(UsageError, match=r"TorchPosterior cannot score .* define known_log_prob\(h\)"):
         supervised_loss(example.model, replace(example.batch, known=known))
 
 

@@ -203,9 +203,9 @@ def test_what_cannot_be_filled_in_is_said() -> None:
         impute(example.model, example.batch.x, 0)
     with pytest.raises(UsageError, match=r"only rows that are vectors are filled in, not such of shape \(2, 4\)"):
         impute(example.model, torch.zeros(3, 2, 4))
-    with pytest.raises(NumericalError, match=r"log_joint is nan at row 0, of which values are missing .*missing=True"):
+    with pytest.raises(NumericalError, match=r"log_joint is nan at row 0, which has missing values .*missing=True"):
         impute(one_layer().model, example.batch.x)
-    with pytest.raises(NumericalError, match=r"log_joint is nan at row 0, of which values are missing .*missing=True"):
+    with pytest.raises(NumericalError, match=r"log_joint is nan at row 0, which has missing values .*missing=True"):
         exact_likelihood(one_layer().model, example.batch.x)
     with pytest.raises(UsageError, match="no rows"):
         impute(example.model, replace(example.batch, x=example.batch.x[:0], index=example.batch.index[:0]).x)

@@ -155,7 +155,7 @@ WRONG: dict[str, tuple[LatentVariableModel, str]] = {
     "rows-not-narrowed": (TakesTooMuch(), r"LayeredPosterior\.take\(\.\.\.\)\.log_prob .* leave out independent_of_x"),
     "no-posterior": (
         OwnModel(lambda logits: logits),
-        "OwnModel.posterior returned Tensor, which has no sample or no log",
+        "OwnModel.posterior returned Tensor, which lacks sample or log",
     ),
     "shape-of-draws": (
         OwnModel(lambda logits: OwnPosterior(logits, drawn=lambda h: h.transpose(0, 1))),

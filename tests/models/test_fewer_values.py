@@ -127,5 +127,7 @@ def test_all_values_are_no_restriction() -> None:
     ],
 )
 def test_values_that_a_layer_does_not_have_are_refused(layer: Layer, values: list[int]) -> None:
-    with pytest.raises(UsageError, match=r"values are 2 numbers from 1 to [23] for a layer of 2 bits or variables of"):
+    with pytest.raises(
+        UsageError, match=r"values must be 2 numbers from 1 to [23] for a layer of 2 bits or variables of"
+    ):
         BeliefNetwork(layer, LatentSpace.of(Layer("bernoulli", 2)), values=values)

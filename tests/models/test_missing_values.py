@@ -108,7 +108,7 @@ class OfSomebodyElse(Bernoulli):
 
 
 def test_a_distribution_that_cannot_leave_out_says_so() -> None:
-    with pytest.raises(UsageError, match="OfSomebodyElse does not say how to leave out what is missing: write its"):
+    with pytest.raises(UsageError, match="OfSomebodyElse does not support missing values: define its"):
         OfSomebodyElse(torch.zeros(2)).leaving_out(torch.tensor([True, False]))
 
 

@@ -1,4 +1,4 @@
-"""Markov kernels whose invariant distribution is the posterior p(h | x), one a file."""
+"""Markov kernels with the posterior p(h | x) as invariant distribution, one per file."""
 
 from jsa.kernels.conditional_importance import conditional_importance
 from jsa.kernels.independence import metropolis_independence

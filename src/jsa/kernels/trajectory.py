@@ -20,7 +20,7 @@ class Trajectory:
 
     Attributes:
         evaluated: The candidates, evaluated under the current parameters: the initial states, then the proposals.
-        path: The number of the candidate at which each chain stands after each move.
+        path: The number of the candidate at which each chain is after each move.
     """
 
     evaluated: EvaluatedStates
@@ -38,17 +38,17 @@ class Trajectory:
 
     @property
     def multiplicities(self) -> Int64[Tensor, "candidates batch"]:
-        """How often each candidate is visited."""
+        """The number of visits to each candidate."""
         return importance.multiplicities(self.path, self.candidates.shape[0])
 
     @property
     def acceptances(self) -> Int64[Tensor, " batch"]:
-        """How many moves of each chain were accepted."""
+        """The number of accepted moves of each chain."""
         return importance.acceptances(self.path)
 
     @property
     def last(self) -> Float[Tensor, "batch width"]:
-        """Where each chain stands in the end: all layers of a state move together."""
+        """The final state of each chain: all layers of a state move together."""
         rows = torch.arange(self.path.shape[1], device=self.path.device)
         return self.candidates[self.path[-1], rows]
 

@@ -1,1 +1,1 @@
-"""Models of the library: generative belief networks and conditional ones, with the paper's as presets."""
+"""The included models: generative belief networks and conditional models, with the paper's as presets."""

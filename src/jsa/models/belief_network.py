@@ -1,4 +1,4 @@
-"""Generative models p(x | h_1) p(h_1 | h_2) ... p(h_L) with an inference model in the other direction."""
+"""Generative models p(x | h_1) p(h_1 | h_2) ... p(h_L) with an inference model in the opposite direction."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from jsa.posteriors import LayeredPosterior
 class BeliefNetwork(LatentVariableModel):
     """Stochastic layers of any kind, each factorized given the next, with deterministic layers between them.
 
-    With Bernoulli latents and no hidden layers this is the paper's "Linear" (one layer) or "Two layers"; with hidden
-    layers "Nonlinear"; with a categorical layer the categorical autoencoder.
+    With Bernoulli latents and no hidden layers this is the paper's "Linear" (one layer) or "Two layers", with hidden
+    layers "Nonlinear", and with a categorical layer the categorical autoencoder.
 
     Args:
-        observed: What an observation is made of.
+        observed: The variables of an observation.
         latent: The stochastic layers, the one next to the data first.
-        hidden: Widths of the deterministic layers of each inference conditional; the generative ones reverse them.
-        prior: ``fixed`` for the fair coin, uniform class or standard normal; ``learned`` for free parameters.
+        hidden: Widths of the deterministic layers of each inference conditional; the generative ones have them in
+        reverse. prior: ``fixed`` for the fair coin, uniform class or standard normal; ``learned`` for free parameters.
         style: Activation and initialization of the deterministic layers.
-        missing: Whether values of x may be missing, NaN.
-        indicators: Whether the inference network then also sees which ones are. To one that does not, they are zeros.
-        values: How many of the values of ``observed`` each of its variables can take, the first ones; None for all.
+        missing: Whether values of x may be missing (NaN).
+        indicators: Whether the inference network also sees which values are missing. If not, it sees zeros.
+        values: For each variable of ``observed``, the number of values that it can take, the first ones; None for all.
 
     Example:
         >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4), Layer("bernoulli", 3)))
@@ -63,7 +63,7 @@ class BeliefNetwork(LatentVariableModel):
     ) -> None:
         super().__init__()
         if prior not in ("fixed", "learned"):
-            raise UsageError(f"the prior is 'fixed' or 'learned', not {prior!r}")
+            raise UsageError(f"the prior must be 'fixed' or 'learned', not {prior!r}")
         self.observed = observed
         self.latent = latent
         self.observations = Observations(observed, missing, indicators)
@@ -98,7 +98,7 @@ class BeliefNetwork(LatentVariableModel):
         return factorized(self.latent.layers[-1], self.prior_parameters)
 
     def posterior(self, batch: Batch) -> LayeredPosterior:
-        """q(h_1 | x) q(h_2 | h_1) ..., the first layer's parameters computed once."""
+        """Return q(h_1 | x) q(h_2 | h_1) ..., with the first layer's parameters computed once."""
         first, *deeper = self.inference
         conditionals = [
             partial(_given_layer, conditional, where)
@@ -108,14 +108,14 @@ class BeliefNetwork(LatentVariableModel):
         return LayeredPosterior(self.latent, first(seen), conditionals, independent_of_x=True, known=batch.known)
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
-        """log p(x | h_1) + log p(h_1 | h_2) + ... + log p(h_L)."""
+        """Return log p(x | h_1) + log p(h_1 | h_2) + ... + log p(h_L)."""
         first, *others = self.log_joint_terms(batch, h)
         return sum(others, start=first)
 
     def log_joint_terms(
         self, batch: Batch, h: Float[Tensor, "*samples batch width"]
     ) -> list[Float[Tensor, "*samples batch"]]:
-        """The terms of ``log_joint``, in the order in which sampling the layers fixes them."""
+        """Return the terms of ``log_joint``, in the order in which sampling the layers fixes them."""
         layers = [h[..., where] for where in self.latent.slices]
         first, *others = self.generative
         terms = [self.observations.log_prob(first(layers[0]), batch.x)]
@@ -124,23 +124,23 @@ class BeliefNetwork(LatentVariableModel):
         return [*terms, self.prior.log_prob(layers[-1])]
 
     def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorized]:
-        """p(h_1 | h_2), ..., p(h_L): the distribution of each layer given the one above, for relaxed methods."""
+        """Return p(h_1 | h_2), ..., p(h_L): the distribution of each layer given the one above, for relaxed methods."""
         layers = [h[..., where] for where in self.latent.slices]
         pairs = zip(list(self.generative)[1:], layers[1:], strict=True)
         return [*(conditional(above) for conditional, above in pairs), self.prior]
 
     @torch.no_grad()
     def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Float[Tensor, "*samples width"]:
-        """States from the top layer downwards."""
+        """Draw states from the top layer down."""
         if context is not None:
-            raise TypeError("a belief network has no context")
+            raise TypeError("a belief network has no context: leave it out, or use a StructuredPrediction model")
         layers = [self.prior.sample(shape)]
         for conditional in reversed(list(self.generative)[1:]):
             layers.insert(0, conditional(layers[0]).sample())
         return torch.cat(layers, dim=-1)
 
     def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorized:
-        """p(x | h_1)."""
+        """Return p(x | h_1)."""
         distribution: Factorized = self.generative[0](h[..., self.latent.slices[0]])
         return distribution
 

@@ -16,21 +16,21 @@ from jsa.latent import Layer
 from jsa.models.presets import Style
 
 IMPOSSIBLE = -1000.0
-"""What is added to a logit to leave no probability: finite, for zero times it is zero, and within half precision."""
+"""Added to a logit to give probability zero. It is finite, so that zero times it is zero, and fits half precision."""
 
 
 class Perceptron(nn.Module):
     """Linear layers with an activation between them; none after the last.
 
-    An input that is a context of the whole batch is given apart, as its part of the first product, which is computed
-    once a row instead of once a sample: the parameters are those of a network on the concatenation.
+    A context is given separately, as its part of the first product, which is computed once per row instead of once per
+    sample. The parameters are those of a network on the concatenated inputs.
 
     Args:
         inputs: The width of the main input.
-        hidden: The widths of the hidden layers, none for a linear map.
+        hidden: The widths of the hidden layers; empty for a linear map.
         outputs: The width of the output.
         context: The width of the context, 0 for none.
-        one_hot: The number of classes where the main input is made of one-hot variables, 0 where it is not.
+        one_hot: The number of classes if the main input consists of one-hot variables, else 0.
         style: The activation and the initialization.
     """
 
@@ -66,13 +66,13 @@ class Perceptron(nn.Module):
         return first
 
     def of_context(self, context: Float[Tensor, "batch context"]) -> Float[Tensor, "batch hidden"]:
-        """The part of the first product that the context alone determines, with the bias."""
+        """Return the context's part of the first product, with the bias."""
         return F.linear(context, self.first.weight[:, self.inputs :], self.first.bias)
 
     def forward(
         self, main: Float[Tensor, "*samples inputs"], of_context: Float[Tensor, "batch hidden"] | None = None
     ) -> Float[Tensor, "*samples outputs"]:
-        """The output for each main input, given what ``of_context`` made of the context of its row."""
+        """Return the output for each main input, given the part of its row's context from ``of_context``."""
         first, *rest = self.layers
         assert isinstance(first, nn.Linear)
         if of_context is not None:
@@ -87,12 +87,12 @@ class Perceptron(nn.Module):
 
 
 class Conditional(nn.Module):
-    """A layer of variables that is factorized given the output of a network.
+    """A layer of variables with independent distributions given the output of a network.
 
     Args:
         layer: The variables.
-        network: What gives their parameters.
-        values: How many of the values of the layer each variable can take, the first ones; None for all.
+        network: The network that returns their parameters.
+        values: For each variable, the number of values that it can take, the first ones; None for all.
     """
 
     impossible: Tensor | None
@@ -101,17 +101,17 @@ class Conditional(nn.Module):
         super().__init__()
         self.layer = layer
         self.network = network
-        # It follows from the data, and is no part of what is learned.
+        # Determined by the data and not learned, so not part of the state_dict.
         self.register_buffer("impossible", impossible_values(layer, values), persistent=False)
 
     def forward(self, main: Tensor, of_context: Tensor | None = None) -> Factorized:
-        """The distribution of the layer."""
+        """Return the distribution of the layer."""
         parameters = self.network(main, of_context)
         return factorized(self.layer, parameters if self.impossible is None else parameters + self.impossible)
 
 
 def impossible_values(layer: Layer, values: Sequence[int] | None) -> Float[Tensor, " parameters"] | None:
-    """What to add to the logits of a layer, so that each variable has only its first values; None for nothing.
+    """Return what to add to a layer's logits so that each variable takes only its first values; None for nothing.
 
     Example:
         >>> impossible_values(Layer("categorical", 2, classes=3), [3, 2])
@@ -123,8 +123,8 @@ def impossible_values(layer: Layer, values: Sequence[int] | None) -> Float[Tenso
         return None
     if layer.kind == "gaussian" or len(values) != layer.variables or not set(values) <= {*range(1, layer.classes + 1)}:
         raise UsageError(
-            f"values are {layer.variables} numbers from 1 to {layer.classes} for a layer of {layer.variables} bits or "
-            f"variables of {layer.classes} classes, not {tuple(values)} for a {layer.kind} layer"
+            f"values must be {layer.variables} numbers from 1 to {layer.classes} for a layer of {layer.variables} bits "
+            f"or variables of {layer.classes} classes, not {tuple(values)} for a {layer.kind} layer"
         )
     if min(values) == layer.classes:
         return None
@@ -134,18 +134,18 @@ def impossible_values(layer: Layer, values: Sequence[int] | None) -> Float[Tenso
 
 
 class Tanh(nn.Module):
-    """tanh by the logistic function, which torch computes three times as fast, to the last digit but one.
+    """tanh through the logistic function, which torch computes three times as fast, exact to the last digit but one.
 
-    It overwrites its argument, as the other activations do.
+    It overwrites its argument, like the other activations.
     """
 
     def forward(self, value: Tensor) -> Tensor:
-        """2 sigmoid(2 x) - 1."""
+        """Return 2 sigmoid(2 x) - 1."""
         return torch.rsub(value.mul_(2).sigmoid_(), -1.0, alpha=-2)
 
 
 def _activation(style: Style) -> nn.Module:
-    # In place where the derivative can be had from the result: a pass over memory less.
+    # In place if the derivative can be computed from the result: one pass over memory less.
     match style.activation:
         case "leaky-relu":
             return nn.LeakyReLU(style.negative_slope, inplace=True)
@@ -160,21 +160,21 @@ def _activation(style: Style) -> nn.Module:
 
 
 def gather_sum_wins(h: Float[Tensor, "*samples width"], classes: int) -> bool:
-    """Whether these vectors of categorical variables may be multiplied by gathering, and whether that is faster.
+    """Return whether these vectors of categorical variables can be multiplied by gathering, and faster so.
 
-    It is, by half, on the processor and where no graph is kept: the backward of a gather is slower than a product.
-    Relaxed vectors have no class to gather; they are told from one-hot ones by their fractions.
+    On the CPU and without a graph it takes half the time; with a graph, the backward pass of a gather is slower than a
+    product. Relaxed vectors have no class to gather; their fractions distinguish them from one-hot vectors.
     """
     if torch.is_grad_enabled() or h.device.type != "cpu" or classes < 3:
         return False
-    # A sum is a fifth of the time of asking whether any is not zero, and fractions of probabilities cannot cancel.
+    # A sum takes a fifth of the time of any(), and fractional parts of probabilities cannot cancel.
     return not bool(h.frac().sum())
 
 
 def gather_sum(
     h: Float[Tensor, "*samples width"], linear: nn.Linear, classes: int
 ) -> Float[Tensor, "*samples outputs"]:
-    """What the linear map gives for one-hot vectors, their variables side by side.
+    """Apply the linear map to one-hot vectors, whose variables are side by side.
 
     Example:
         >>> linear = nn.Linear(6, 2)
@@ -183,7 +183,7 @@ def gather_sum(
         True
     """
     variables = h.shape[-1] // classes
-    # A product with 0, 1, 2, ... finds the classes in a fifth of the time that argmax takes.
+    # A product with 0, 1, 2, ... finds the classes in a fifth of the time of argmax.
     chosen = (h.reshape(-1, classes) @ torch.arange(classes, dtype=h.dtype)).long().view(-1, variables)
     rows = chosen + classes * torch.arange(variables)
     total = F.embedding_bag(rows, linear.weight.t().contiguous(), mode="sum") + linear.bias

@@ -1,8 +1,8 @@
-"""What a model makes of x, of which values may be missing: NaN.
+"""The observations of a model, with missing values (NaN).
 
-Under the model the values of a row are independent given h, so that summing over those that are missing leaves out
-their factors: log p(x, h) has the terms of the others. This is right where values are missing at random, that is, where
-whether one is missing does not depend on what it is, given the values that are there.
+The values of a row are independent given h, so summing over the missing ones drops their factors: log p(x, h) has only
+the terms of the others. This is correct if values are missing at random: whether a value is missing must not depend on
+the value itself, given the observed values.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Observations:
     """Observations of one kind.
 
     Attributes:
-        layer: What an observation is made of.
+        layer: The variables of an observation.
         missing: Whether values may be missing.
-        indicators: Whether the inference network then also sees which ones are. To one that does not, they are zeros.
+        indicators: Whether the inference network also sees which values are missing. If not, it sees zeros.
 
     Example:
         >>> answers = Observations(Layer("bernoulli", 3), missing=True, indicators=True)
@@ -43,21 +43,21 @@ class Observations:
 
     @property
     def width(self) -> int:
-        """The width of what the inference network sees."""
+        """The width of the input of the inference network."""
         return 2 * self.layer.width if self._are_added else self.layer.width
 
     def start_neutral(self, network: Perceptron) -> None:
-        """Makes a new inference network say of a gap what it says of a zero, until it has learned better.
+        """Make a new inference network treat a missing value as a zero until it has learned better.
 
-        So a variable of which no value is missing while it learns does not come with random weights when one is.
+        Otherwise a variable without missing values in training would meet random weights when one is missing later.
         """
         if self._are_added:
             torch.nn.init.zeros_(network.first.weight[:, self.layer.width : self.width])
 
     def seen(self, x: Float[Tensor, "batch width"]) -> Float[Tensor, "batch seen"]:
-        """What the inference network sees: 0 for what is missing, and beside it, which values are.
+        """Return the input of the inference network: 0 for missing values, and beside them which ones are missing.
 
-        A one-hot vector of zeros says by itself that its variable is missing.
+        A one-hot vector of zeros needs no indicator of its own.
         """
         missing = self._gaps(x)
         there = x if missing is None else x.masked_fill(missing, 0)
@@ -66,14 +66,14 @@ class Observations:
         return torch.cat([there, torch.zeros_like(x) if missing is None else missing.to(x.dtype)], dim=-1)
 
     def log_prob(self, distribution: Factorized, x: Float[Tensor, "batch width"]) -> Float[Tensor, "*samples batch"]:
-        """The log-probability of the values that are there."""
+        """Return the log-probability of the observed values."""
         missing = self._gaps(x)
         if missing is None:
             return distribution.log_prob(x)
         return distribution.leaving_out(missing).log_prob(x.masked_fill(missing, 0))
 
     def _gaps(self, x: Float[Tensor, "batch width"]) -> Bool[Tensor, "batch width"] | None:
-        """Where values are missing; none where nothing is, which a sum tells in a fifteenth of the time."""
+        """Return where values are missing; None if nowhere, which a sum finds out in a fifteenth of the time."""
         return x.isnan() if self.missing and bool(x.sum().isnan()) else None
 
     @property

@@ -1,4 +1,4 @@
-"""The sizes and choices of a model, and the paper's models as presets. Nothing here needs torch."""
+"""The configuration of a model, and the paper's models as presets. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from jsa.errors import UsageError, check_range, unknown_name
 
 @dataclass(frozen=True)
 class Style:
-    """How the deterministic networks of a model are made."""
+    """The activation and initialization of a model's deterministic networks."""
 
     activation: Literal["leaky-relu", "relu", "tanh", "elu", "gelu"] = "leaky-relu"
-    """The function between deterministic layers."""
+    """Activation function of the deterministic layers."""
     negative_slope: float = 0.01
     """Slope of leaky-relu below zero."""
     initialization: Literal["torch", "xavier"] = "torch"
-    """Initial weights: torch's own, or Glorot's uniform ones."""
+    """Initial weights: torch's default, or Glorot's uniform distribution."""
     initial_bias: float | None = None
-    """Value of every bias at the start; None for torch's own."""
+    """Initial value of every bias; None for torch's default."""
 
     def __post_init__(self) -> None:
         check_range(negative_slope=self.negative_slope, initial_bias=self.initial_bias)
@@ -28,20 +28,20 @@ class Style:
 
 @dataclass(frozen=True)
 class NetworkConfig(Style):
-    """Sizes, activations, initialization and prior of a model; the defaults are those of the model chosen."""
+    """Sizes, activation, initialization and prior of the networks. The defaults depend on --model."""
 
     latents: tuple[int, ...] = (200,)
-    """Variables of each stochastic layer, the one next to the data first."""
+    """Latent variables per stochastic layer, starting with the layer next to the data."""
     latent_kind: Literal["bernoulli", "categorical", "gaussian"] = "bernoulli"
-    """What the latent variables are."""
+    """Distribution of the latent variables."""
     latent_classes: int = 2
-    """Classes of each categorical latent variable; 2 for the other kinds."""
+    """Classes per categorical latent variable; 2 for the other kinds."""
     hidden: tuple[int, ...] = ()
-    """Deterministic hidden layers of the inference network; the generative network has them in reverse."""
+    """Widths of the hidden layers of the inference network; the generative network has them in reverse."""
     prior: Literal["fixed", "learned"] = "fixed"
-    """Fair coins, uniform classes or standard normals as in the published results, or learned."""
+    """Fixed prior (fair coins, uniform classes or standard normals, as in the paper) or a learned one."""
     conditional: bool = False
-    """Predict the second half of the columns from the first, with a learned prior given that half."""
+    """Predict the second half of the columns from the first half, with a prior learned given that half."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,22 +54,22 @@ class NetworkConfig(Style):
 
 
 def linear() -> NetworkConfig:
-    """784 ~ 200, one stochastic layer and no hidden ones."""
+    """Configure 784 ~ 200: one stochastic layer and no hidden ones."""
     return NetworkConfig(initialization="xavier", initial_bias=-1.0)
 
 
 def nonlinear() -> NetworkConfig:
-    """784 - 200 - 200 ~ 200, one stochastic layer and two hidden ones each way."""
+    """Configure 784 - 200 - 200 ~ 200: one stochastic layer and two hidden ones in each direction."""
     return NetworkConfig(hidden=(200, 200))
 
 
 def two_layers() -> NetworkConfig:
-    """784 ~ 200 ~ 200, two stochastic layers."""
+    """Configure 784 ~ 200 ~ 200: two stochastic layers."""
     return NetworkConfig(latents=(200, 200), initialization="xavier", initial_bias=-1.0)
 
 
 def categorical() -> NetworkConfig:
-    """784 - 512 - 256 ~ 20 variables of 10 classes."""
+    """Configure 784 - 512 - 256 ~ 20 variables of 10 classes."""
     return NetworkConfig(
         latents=(20,),
         latent_kind="categorical",
@@ -82,7 +82,7 @@ def categorical() -> NetworkConfig:
 
 
 def structured() -> NetworkConfig:
-    """Bottom half of a digit from its top half: 50 latents, two hidden layers of 200 tanh units, learned p(h|c)."""
+    """Configure the lower half of a digit given the upper: 50 latents, two layers of 200 tanh units, learned p(h|c)."""
     return NetworkConfig(latents=(50,), hidden=(200, 200), activation="tanh", prior="learned", conditional=True)
 
 
@@ -96,7 +96,7 @@ MODELS: dict[str, Callable[[], NetworkConfig]] = {
 
 
 def preset(name: str) -> NetworkConfig:
-    """The configuration of a model by its name.
+    """Return the configuration of a model by its name.
 
     >>> preset("nonlinear").hidden
     (200, 200)

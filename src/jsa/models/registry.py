@@ -1,4 +1,4 @@
-"""From a configuration to a model."""
+"""Models by configuration."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def build_model(
     indicators: bool = False,
     values: Sequence[int] | None = None,
 ) -> BeliefNetwork | StructuredPrediction:
-    """The model of this configuration for observations of this make, of which values may be missing.
+    """Build the model of a configuration for these observations, which may have missing values.
 
     Args:
         config: The networks.
-        observed: What an observation is made of.
+        observed: The variables of an observation.
         context: The width of the context, 0 for none.
         indicators: Whether the inference network sees which values are missing.
-        values: How many of the values of ``observed`` each of its variables can take, the first ones; None for all.
+        values: For each variable of ``observed``, the number of values that it can take, the first ones; None for all.
 
     Example:
         >>> from jsa.models.presets import preset
@@ -39,7 +39,10 @@ def build_model(
         tuple(Layer(config.latent_kind, variables, config.latent_classes) for variables in config.latents)
     )
     if config.conditional != (context > 0):
-        raise UsageError("a conditional model needs data with a context, and the other models need data without one")
+        raise UsageError(
+            "a conditional model needs data with a context, and other models need data without one: choose another "
+            "model, or split off a context with Splits.split_context"
+        )
     options: dict[str, Any] = {"style": config, "missing": True, "indicators": indicators, "values": values}
     if config.conditional:
         return StructuredPrediction(observed, context, latent, config.hidden, **options)

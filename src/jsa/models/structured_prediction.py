@@ -21,17 +21,17 @@ from jsa.posteriors import LayeredPosterior
 
 
 class StructuredPrediction(LatentVariableModel):
-    """An observation given a context, through one layer of latents whose prior is learned from the context.
+    """A model of observations given a context, with one layer of latents whose prior is learned from the context.
 
     Args:
-        observed: What an observation is made of.
+        observed: The variables of an observation.
         context: The width of the context.
         latent: One stochastic layer.
         hidden: Widths of the deterministic layers of each of the three networks.
         style: Activation and initialization of the deterministic layers.
-        missing: Whether values of x may be missing, NaN, though none of the context.
-        indicators: Whether the inference network then also sees which ones are. To one that does not, they are zeros.
-        values: How many of the values of ``observed`` each of its variables can take, the first ones; None for all.
+        missing: Whether values of x may be missing (NaN); values of the context may not.
+        indicators: Whether the inference network also sees which values are missing. If not, it sees zeros.
+        values: For each variable of ``observed``, the number of values that it can take, the first ones; None for all.
 
     Example:
         >>> model = StructuredPrediction(Layer("bernoulli", 6), 4, LatentSpace.of(Layer("bernoulli", 3)), hidden=(8,))
@@ -57,7 +57,7 @@ class StructuredPrediction(LatentVariableModel):
     ) -> None:
         super().__init__()
         if len(latent.layers) != 1:
-            raise UsageError(f"structured prediction takes one stochastic layer, not {len(latent.layers)}")
+            raise UsageError(f"structured prediction needs exactly one stochastic layer, not {len(latent.layers)}")
         network = partial(Perceptron, style=style)
         self.observed = observed
         self.latent = latent
@@ -72,30 +72,30 @@ class StructuredPrediction(LatentVariableModel):
         self.prior = Conditional(layer, network(context, hidden, layer.parameters))
 
     def posterior(self, batch: Batch) -> LayeredPosterior:
-        """q(h | x, c)."""
+        """Return q(h | x, c)."""
         of_context = self.inference.network.of_context(_context(batch.context))
         first = self.inference(self.observations.seen(batch.x), of_context)
         return LayeredPosterior(self.latent, first, known=batch.known)
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
-        """log p(x | h, c) + log p(h | c)."""
-        # What the context alone determines is the same for all states of a row.
+        """Return log p(x | h, c) + log p(h | c)."""
+        # The part of the context is the same for all states of a row.
         of_context = batch.for_each_row(lambda rows: self.generative.network.of_context(_context(rows.context)))
         observation: Factorized = self.generative(h, of_context)
         return self.observations.log_prob(observation, batch.x) + self._prior(batch).log_prob(h)
 
     def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorized]:
-        """p(h | c), for relaxed methods."""
+        """Return p(h | c), for relaxed methods."""
         return [self._prior(batch)]
 
     @torch.no_grad()
     def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Float[Tensor, "*samples width"]:
-        """States from p(h | c), of shape (*shape, batch, width)."""
+        """Draw states from p(h | c), of shape (*shape, batch, width)."""
         prior: Factorized = self.prior(_context(context))
         return prior.sample(shape)
 
     def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorized:
-        """p(x | h, c)."""
+        """Return p(x | h, c)."""
         distribution: Factorized = self.generative(h, self.generative.network.of_context(_context(context)))
         return distribution
 
@@ -106,5 +106,7 @@ class StructuredPrediction(LatentVariableModel):
 
 def _context(context: Tensor | None) -> Tensor:
     if context is None:
-        raise UsageError("a structured-prediction model needs a context in every batch")
+        raise UsageError(
+            "a structured-prediction model needs a context in every batch: pass Batch(x, rows, context=...)"
+        )
     return context
