@@ -223,16 +223,11 @@ def test_a_model_in_double_precision_takes_rows_in_single_and_a_prior_too() -> N
             "NVIL needs a LatentSpace",
         ),
         (lambda: build_estimator("relax", OwnModel(), inputs=5, rows=6, options={}), "RELAX needs a LatentSpace"),
-<<<<<<< HEAD
-        (lambda: JSA(BITS, rows=6.0), "rows must be a whole number, not 6.0"),
-        (lambda: Categorical(torch.zeros(12), classes=5), "12 logits are not those of whole variables of 5 classes"),
-=======
         (lambda: JSA(BITS, rows=6.0), "rows must be a whole number, not 6.0"),
         (
             lambda: Categorical(torch.zeros(12), classes=5),
             "12 logits are not a multiple of 5 classes: give 5 per variable",
         ),
->>>>>>> 33c3bb4 (Models, distributions, posteriors and relaxations explain themselves in plain English, and their refusals name the remedy)
     ],
 )
 def test_slips_are_told_in_a_sentence(call: Callable[[], object], sentence: str) -> None:
