@@ -67,8 +67,8 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (built("arms", particles=1), "ARMS needs at least 2 particles, not 1"),
     *((built(name, particles=0), "at least 1 particle, not 0") for name in RELAXED),
     *((built(name, temperature=0.0), "positive number") for name in BIASED),
-    *((built(name, temperature=0.0), "temperature of .* is a positive number") for name in ("rebar", "relax")),
-    *((built(name, scale=-1.0), "scale of .* is a positive number") for name in ("rebar", "relax")),
+    *((built(name, temperature=0.0), "temperature of .* must be a positive number") for name in ("rebar", "relax")),
+    *((built(name, scale=-1.0), "scale of .* must be a positive number") for name in ("rebar", "relax")),
     (
         lambda: Reinforce(baseline="runing"),  # type: ignore[arg-type]
         "the baseline of REINFORCE is one of none, running, not 'runing'",
