@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -12,7 +10,7 @@ from torch import Tensor
 
 from helpers.scripted import script
 from helpers.small_models import one_layer
-from jsa import JSA, Batch, ChainCache, LatentSpace, Layer, Stage
+from jsa import JSA, Batch, ChainCache, LatentSpace, Layer, LayeredPosterior, Stage
 from jsa.chains import frozen_chains
 
 SPACE = LatentSpace.of(Layer("bernoulli", 3))
@@ -29,13 +27,12 @@ def test_a_chain_with_a_huge_weight_is_named_and_freed(folder: Path | None) -> N
     example = one_layer()
     estimator = JSA(example.model.latent, rows=3, stage=Stage.PERSISTENT, cache_folder=folder)
     trap = torch.ones(3, dtype=torch.float64)
-    log_joint: Callable[[Batch, Tensor], Tensor] = example.model.log_joint
-    posterior: Callable[[Batch], Any] = example.model.posterior
+    log_joint, posterior = example.network.log_joint, example.network.posterior
 
     def with_huge_weight(batch: Batch, h: Tensor) -> Tensor:
         return log_joint(batch, h) + HUGE * ((h == trap).all(-1) & (batch.index == 1))
 
-    def never_there(batch: Batch) -> Any:
+    def never_there(batch: Batch) -> LayeredPosterior:
         found = posterior(batch)
 
         def draw(shape: tuple[int, ...]) -> Tensor:

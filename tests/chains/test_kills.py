@@ -10,32 +10,16 @@ import pytest
 
 import jsa.chains
 from helpers.killed_chains import GENERATIONS, Kill, expected, go_on, kill, reopened, same
+from helpers.kills import JOURNAL, WRITING
 
 # The places of the journal, and at which of their passings in the three checkpoints to kill.
-PLACES = {
-    "journal-begin": (1, 2, 3),
-    "journal-written": (1, 3),
-    "journal-committing": (1, 3),
-    "journal-marked": (1, 2),
-    "journal-applying": (1, 5, 25, 40),
-    "journal-applied": (1, 2),
-    "journal-flushed": (1, 2),
-    "journal-recorded": (1, 3),
-    "journal-removing": (1, 2),
-    "journal-removed": (1, 2),
-}
+COUNTS = [(1, 2, 3), (1, 3), (1, 3), (1, 2), (1, 5, 25, 40), (1, 2), (1, 2), (1, 3), (1, 2), (1, 2)]
+PLACES = {f"journal-{place}": counts for place, counts in zip(JOURNAL, COUNTS, strict=True)}
 # The places of the files that are replaced as a whole, and likewise.
-STEPS = ("begin", "half", "written", "flushed", "renamed", "settled")
-FILES = {
-    "journal-1.safetensors": (1,),
-    "journal-2.safetensors": (1,),
-    "chains.json": (2, 3),
-    "state.safetensors": (1, 2),
-}
-JOURNAL = [(place, count) for place, counts in PLACES.items() for count in counts]
-OTHERS = [(f"{name}-{step}", count) for name, counts in FILES.items() for step in STEPS for count in counts]
+FILES = {"journal-1.safetensors": [1], "journal-2.safetensors": [1], "chains.json": [2, 3], "state.safetensors": [1, 2]}
 RIGHT = [
-    *(Kill(place, count) for place, count in JOURNAL + OTHERS),
+    *(Kill(place, count) for place, counts in PLACES.items() for count in counts),
+    *(Kill(f"{name}-{step}", count) for name, counts in FILES.items() for step in WRITING for count in counts),
     *(Kill(place, counts[-1], with_state_file=False) for place, counts in PLACES.items()),
 ]
 WRONG = [

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import resource
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers.damage import Damage, cut, flipped, holding, kept, largest_file, rewritten, untouched
 from helpers.killed_chains import ROWS, SPACE, contents, expected, same, write_steps
 from helpers.latent_spaces import random_states
 from jsa import ChainCache, LatentSpace, Layer
@@ -21,7 +20,6 @@ from jsa.chains.mapped import FORMAT, Manifest
 from jsa.chains.record_file import checksums, make_records
 from jsa.chains.storage import description
 from jsa.errors import CheckpointError, UsageError
-from jsa.io.tensor_files import load_tensors, save_tensors
 
 WHOLE = {"chains.bin", "chains.json"}
 OTHER_MOMENT = "put back copies of both that were made together"
@@ -74,10 +72,9 @@ def test_only_a_commit_touches_the_file(tmp_path: Path) -> None:
 def test_committing_again_does_nothing(tmp_path: Path) -> None:
     cache, saved = staged(tmp_path)
     cache.commit(saved)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    cache.commit(saved)
-    mapped(tmp_path).commit(saved)
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    with untouched(tmp_path):
+        cache.commit(saved)
+        mapped(tmp_path).commit(saved)
     assert same(mapped(tmp_path), expected(3))
 
 
@@ -198,9 +195,7 @@ def test_a_row_of_zeros_is_whole() -> None:
 def test_a_damaged_row_is_refused_when_it_is_read(tmp_path: Path) -> None:
     cache = written(tmp_path)
     row = sorted(ages(cache))[3]
-    content = bytearray((tmp_path / "chains.bin").read_bytes())
-    content[row * cache.bytes_per_row + 1] ^= 4
-    (tmp_path / "chains.bin").write_bytes(content)
+    flipped(row * cache.bytes_per_row + 1, bit=2)(tmp_path / "chains.bin")
     again = mapped(tmp_path)
     others = torch.tensor([other for other in range(ROWS) if other != row])
     assert torch.equal(again.read(others)[0], expected(2).read(others)[0])
@@ -211,60 +206,50 @@ def test_a_damaged_row_is_refused_when_it_is_read(tmp_path: Path) -> None:
         _ = again.visited_rows
 
 
-def resized(size: int) -> Callable[[Path], object]:
-    """With a chains.bin of another size, one byte longer for a negative one."""
-    return lambda folder: (folder / "chains.bin").write_bytes(
-        (folder / "chains.bin").read_bytes()[:size] if size >= 0 else (folder / "chains.bin").read_bytes() + b"x"
-    )
-
-
-def described(text: str) -> Callable[[Path], object]:
-    return lambda folder: (folder / "chains.json").write_text(text, encoding="utf-8")
-
-
-def numbered(**numbers: object) -> Callable[[Path], object]:
+def numbered(**numbers: object) -> Damage:
     """With other numbers in chains.json and a checksum that is right, as a stranger may have made it."""
 
-    def change(folder: Path) -> None:
+    def change(path: Path) -> None:
         manifest = Manifest()
         for name, number in numbers.items():
             object.__setattr__(manifest, name, number)
-        manifest.write(folder / "chains.json", description(SPACE, ROWS, FORMAT))
+        manifest.write(path, description(SPACE, ROWS, FORMAT))
 
     return change
 
 
 EARLIER = json.dumps({"format": 1, "rows": ROWS, "layers": [["bernoulli", 9, 2]]})
+WRONG_NUMBERS: tuple[dict[str, object], ...] = ({"generation": "2"}, {"visits": -1}, {"visits": None})
 TEXTS = ("", "{", "[]", "null", "[" * 100_000, "\x00", "{}", '{"checksum": ""}')
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("name", "damage", "sentence"),
     [
-        *((resized(size), r"chains\.bin is missing or damaged") for size in (0, 1, 1000, -1)),
-        (lambda folder: (folder / "chains.bin").unlink(), r"chains\.bin is missing or damaged"),
-        (lambda folder: (folder / "chains.json").unlink(), r"chains\.json is missing, but"),
-        *((described(text), "damaged|another model, dataset or version") for text in TEXTS),
-        (described(EARLIER), f"are for format 1, this run has {FORMAT}"),
-        *((numbered(**numbers), "damaged") for numbers in ({"generation": "2"}, {"visits": -1}, {"visits": None})),
+        *(("chains.bin", kept(count), r"chains\.bin is missing or damaged") for count in (0, 1, 1000)),
+        ("chains.bin", lambda path: path.write_bytes(path.read_bytes() + b"x"), r"chains\.bin is missing or damaged"),
+        ("chains.bin", Path.unlink, r"chains\.bin is missing or damaged"),
+        ("chains.json", Path.unlink, r"chains\.json is missing, but"),
+        *(("chains.json", holding(text), "damaged|another model, dataset or version") for text in TEXTS),
+        ("chains.json", holding(EARLIER), f"are for format 1, this run has {FORMAT}"),
+        *(("chains.json", numbered(**wrong), "damaged") for wrong in WRONG_NUMBERS),
     ],
 )
-def test_a_damaged_folder_is_refused(change: Callable[[Path], object], sentence: str, tmp_path: Path) -> None:
+def test_a_damaged_folder_is_refused(name: str, damage: Damage, sentence: str, tmp_path: Path) -> None:
     written(tmp_path)
-    change(tmp_path)
-    with pytest.raises(CheckpointError, match=sentence):
+    damage(tmp_path / name)
+    with untouched(tmp_path), pytest.raises(CheckpointError, match=sentence):
         mapped(tmp_path)
 
 
 def test_every_flipped_bit_of_a_description_is_seen(tmp_path: Path) -> None:
     written(tmp_path)
-    whole = (tmp_path / "chains.json").read_bytes().rstrip()
-    for place in range(len(whole)):
-        damaged = bytearray(whole)
-        damaged[place] ^= 1 << place % 7
-        (tmp_path / "chains.json").write_bytes(damaged)
+    path = tmp_path / "chains.json"
+    for place in range(len(path.read_bytes().rstrip())):
+        flipped(place, place % 7)(path)
         with pytest.raises(CheckpointError):
             mapped(tmp_path)
+        flipped(place, place % 7)(path)
 
 
 @pytest.mark.parametrize(
@@ -284,32 +269,11 @@ def test_mapped_chains_are_on_the_cpu(tmp_path: Path) -> None:
         ChainCache(SPACE, ROWS, folder=tmp_path, device="cuda")
 
 
-def flip(path: Path) -> None:
-    content = path.read_bytes()
-    path.write_bytes(content[:-5] + bytes([content[-5] ^ 16]) + content[-4:])
-
-
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def rewritten(
-    change: Callable[[dict[str, Tensor]], dict[str, Tensor]] = lambda tensors: tensors, **notes: object
-) -> Callable[[Path], object]:
-    """With other content and a checksum that is right."""
-
-    def rewrite(path: Path) -> None:
-        tensors, written = load_tensors(path)
-        save_tensors(path, change(tensors), {**written, **notes})
-
-    return rewrite
-
-
 DAMAGES = pytest.mark.parametrize(
     "damage",
     [
-        flip,
-        truncate,
+        flipped(-5),
+        cut(0.5),
         Path.unlink,
         rewritten(generation=2),
         rewritten(rows=ROWS + 1),
@@ -321,17 +285,16 @@ DAMAGES = pytest.mark.parametrize(
 
 
 @DAMAGES
-def test_a_damaged_journal_is_refused_where_it_is_needed(damage: Callable[[Path], object], tmp_path: Path) -> None:
+def test_a_damaged_journal_is_refused_where_it_is_needed(damage: Damage, tmp_path: Path) -> None:
     _, saved = staged(tmp_path)
-    before = (tmp_path / "chains.bin").read_bytes()
     damage(tmp_path / "journal-3.safetensors")
-    with pytest.raises(CheckpointError, match=rf"journal-3\.safetensors|{OTHER_MOMENT}"):
+    sentence = rf"journal-3\.safetensors|{OTHER_MOMENT}"
+    with untouched(tmp_path), pytest.raises(CheckpointError, match=sentence):
         mapped(tmp_path).load_state_dict(saved)
-    assert (tmp_path / "chains.bin").read_bytes() == before
 
 
 @DAMAGES
-def test_a_damaged_journal_does_not_matter_elsewhere(damage: Callable[[Path], object], tmp_path: Path) -> None:
+def test_a_damaged_journal_does_not_matter_elsewhere(damage: Damage, tmp_path: Path) -> None:
     _, saved = staged(tmp_path)
     damage(tmp_path / "journal-3.safetensors")
     cache = mapped(tmp_path)
@@ -362,17 +325,6 @@ def test_a_copied_folder_goes_on_by_itself(tmp_path: Path) -> None:
     cache.commit()
     assert same(mapped(tmp_path / "two"), expected(3))
     assert same(mapped(tmp_path / "one"), expected(2))
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """Writes beyond this size fail, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path: Path) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from torch import Tensor
+
+from jsa.io.tensor_files import load_tensors, save_tensors
 
 Damage = Callable[[Path], object]
 """What happens to a file."""
@@ -26,9 +31,37 @@ def cut(share: float) -> Damage:
     return lambda path: path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
 
 
+def kept(count: int) -> Damage:
+    """As many first bytes alone, or as many fewer at the end for a negative number."""
+    return lambda path: path.write_bytes(path.read_bytes()[:count])
+
+
 def holding(content: bytes | str) -> Damage:
     """Other content."""
     return lambda path: path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def rewritten(
+    change: Callable[[dict[str, Tensor]], dict[str, Tensor]] = lambda tensors: tensors, **notes: object
+) -> Damage:
+    """A tensor file with other tensors or notes and a checksum that is right."""
+
+    def rewrite(path: Path) -> None:
+        tensors, written = load_tensors(path)
+        save_tensors(path, change(tensors), {**written, **notes})
+
+    return rewrite
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Within it writes beyond this size fail, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,11 +19,11 @@ import torch
 
 import jsa.chains.cache
 import jsa.chains.mapped
+from helpers.kills import forked
 from helpers.latent_spaces import random_states
 from jsa import ChainCache, LatentSpace, Layer
 from jsa.chains.mapped import Manifest, MappedStorage
 from jsa.chains.record_file import make_records
-from jsa.io.fault_injection import crash_at
 from jsa.io.tensor_files import load_tensors, save_tensors
 
 SPACE = LatentSpace.of(Layer("bernoulli", 9), Layer("categorical", 2, classes=3), Layer("gaussian", 2))
@@ -150,18 +149,9 @@ def main(folder: Path) -> None:
     for each in [Kill(**fields) for fields in json.load(sys.stdin)]:
         path = folder / str(each)
         path.mkdir()
-        child = os.fork()
-        if child == 0:
-            try:
-                vars(jsa.chains.cache)["MappedStorage"] = STORAGES[each.storage]
-                crash_at(f"{each.place}:{each.count}")
-                go_on(path, each.with_state_file)
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
+        vars(jsa.chains.cache)["MappedStorage"] = STORAGES[each.storage]
+        code = forked(functools.partial(go_on, path, each.with_state_file), f"{each.place}:{each.count}")
+        if code != -signal.SIGKILL:
             sys.exit(f"{each} was not killed")
 
 

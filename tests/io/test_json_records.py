@@ -1,6 +1,7 @@
 """Configurations to JSON and back."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -171,6 +172,6 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes, sentence: str) -> 
         lambda: NetworkConfig(conditional=True),
     ],
 )
-def test_impossible_settings_are_refused(make) -> None:
+def test_impossible_settings_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises(UsageError):
         make()

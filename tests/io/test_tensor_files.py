@@ -1,9 +1,10 @@
 """Tensor files: what is written comes back, and anything else is recognized."""
 
 import json
-import resource
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from helpers.damage import Damage, flipped, kept, largest_file, untouched
 from jsa.errors import CheckpointError
 from jsa.io.tensor_files import ENTRY, content_checksum, load_tensors, save_tensors
 
@@ -32,15 +34,42 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def header_of(content: bytes) -> dict[str, object]:
-    (length,) = struct.unpack("<Q", content[:8])
-    return json.loads(content[8 : 8 + length])
+def with_header(change: Callable[[dict[str, Any]], object]) -> Damage:
+    """With another header, and the bytes of the tensors as they were."""
+
+    def rewrite(path: Path) -> None:
+        content = path.read_bytes()
+        (length,) = struct.unpack("<Q", content[:8])
+        header = json.loads(content[8 : 8 + length])
+        change(header)
+        text = json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])
+
+    return rewrite
 
 
-def with_header(content: bytes, header: object) -> bytes:
-    (length,) = struct.unpack("<Q", content[:8])
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + content[8 + length :]
+def promising(length: int) -> Damage:
+    """With a header that is said to be so long."""
+    return lambda path: path.write_bytes(struct.pack("<Q", length) + path.read_bytes()[8:])
+
+
+def promising_rows(rows: int) -> Damage:
+    entry = {"dtype": "F32", "shape": [rows, 3], "data_offsets": [0, 12 * rows]}
+    return with_header(lambda header: header.update(weights=entry))
+
+
+def renamed(name: str) -> Damage:
+    return with_header(lambda header: header.update(other=header.pop(name)))
+
+
+def with_metadata(metadata: dict[str, str] | None) -> Damage:
+    """Another program's file."""
+    return lambda path: save_file({"a": torch.ones(2)}, path, metadata)
+
+
+def with_other_notes(header: dict[str, Any]) -> None:
+    entry = json.loads(header["__metadata__"][ENTRY])
+    header["__metadata__"] = {ENTRY: json.dumps({**entry, "notes": json.dumps({"epoch": 5})})}
 
 
 def test_tensors_and_notes_come_back(path: Path) -> None:
@@ -72,11 +101,8 @@ def test_equal_content_is_equal_bytes(tmp_path: Path, path: Path) -> None:
 
 
 def test_every_flipped_bit_is_recognized(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    for place in range(len(content)):
-        content[place] ^= 1 << place % 8
-        path.write_bytes(content)
-        content[place] ^= 1 << place % 8
+    for place in range(path.stat().st_size):
+        flipped(place, place % 8)(path)
         try:
             tensors, notes = load_tensors(path)
         except CheckpointError as error:
@@ -84,12 +110,30 @@ def test_every_flipped_bit_is_recognized(path: Path) -> None:
         else:  # a flip that changes nothing that is read, such as a space of the header to another white space
             assert notes == NOTES
             assert all(torch.equal(tensors[name], tensor) for name, tensor in TENSORS.items())
+        flipped(place, place % 8)(path)
 
 
-@pytest.mark.parametrize("keep", [0, 4, 8, 100, -1])
-def test_a_truncated_file_is_recognized(path: Path, keep: int) -> None:
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(CheckpointError, match=r"state\.safetensors is damaged .*: use another copy, or make it again"):
+DAMAGED = r"state\.safetensors is damaged .*: use another copy, or make it again"
+NO_CHECKSUM = "has no checksum, so it was not written by this version of jsa: make it"
+METADATA: tuple[dict[str, str] | None, ...] = (None, {}, {ENTRY: '{"format": 1}'}, {ENTRY: "[]"}, {ENTRY: "7"})
+PROMISES = (1 << 20, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        *((kept(count), DAMAGED) for count in (0, 4, 8, 100, -1)),
+        *((renamed(name), "does not match its checksum") for name in ("weights", "bits")),
+        (with_header(with_other_notes), "does not match its checksum"),
+        *((with_metadata(metadata), NO_CHECKSUM) for metadata in METADATA),
+        (with_metadata({ENTRY: "[" * 100_000}), "is damaged"),
+        *((damage(promised), DAMAGED) for damage in (promising, promising_rows) for promised in PROMISES),
+        (Path.unlink, "there is no file"),
+    ],
+)
+def test_a_damaged_file_is_refused(path: Path, damage: Damage, sentence: str) -> None:
+    damage(path)
+    with untouched(path.parent), pytest.raises(CheckpointError, match=sentence):
         load_tensors(path)
 
 
@@ -111,72 +155,15 @@ def test_every_part_is_under_the_checksum() -> None:
     assert len(set(different)) == len(different)
 
 
-@pytest.mark.parametrize("name", ["weights", "bits"])
-def test_an_exchanged_name_is_recognized(path: Path, name: str) -> None:
-    content = path.read_bytes()
-    header = header_of(content)
-    header["other"] = header.pop(name)
-    path.write_bytes(with_header(content, header))
-    with pytest.raises(CheckpointError, match="does not match its checksum"):
-        load_tensors(path)
-
-
-def test_changed_notes_are_recognized(path: Path) -> None:
-    content = path.read_bytes()
-    header = header_of(content)
-    entry = json.loads(header["__metadata__"][ENTRY])  # type: ignore[index]
-    entry["notes"] = json.dumps({"epoch": 5})
-    header["__metadata__"] = {ENTRY: json.dumps(entry)}
-    path.write_bytes(with_header(content, header))
-    with pytest.raises(CheckpointError, match="does not match its checksum"):
-        load_tensors(path)
-
-
-@pytest.mark.parametrize("metadata", [None, {}, {ENTRY: '{"format": 1}'}, {ENTRY: "[]"}, {ENTRY: "7"}])
-def test_a_file_without_checksum_is_refused(tmp_path: Path, metadata: dict[str, str] | None) -> None:
-    path = tmp_path / "old.safetensors"
-    save_file({"a": torch.ones(2)}, path, metadata)
-    with pytest.raises(CheckpointError, match="has no checksum, so it was not written by this version of jsa: make it"):
-        load_tensors(path)
-
-
-def test_a_header_nested_without_end_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "deep.safetensors"
-    save_file({"a": torch.ones(2)}, path, {ENTRY: "[" * 100_000})
-    with pytest.raises(CheckpointError, match="is damaged"):
-        load_tensors(path)
-
-
-@pytest.mark.parametrize("promised", [1 << 20, 1 << 40, (1 << 63) - 1, (1 << 64) - 1])
-def test_a_header_that_promises_more_than_the_file_is_refused(path: Path, promised: int) -> None:
-    content = path.read_bytes()
-    path.write_bytes(struct.pack("<Q", promised) + content[8:])
-    with pytest.raises(CheckpointError, match="is damaged"):
-        load_tensors(path)
-    header = header_of(content)
-    header["weights"] = {"dtype": "F32", "shape": [promised, 3], "data_offsets": [0, 12 * promised]}
-    path.write_bytes(with_header(content, header))
-    with pytest.raises(CheckpointError, match="is damaged"):
-        load_tensors(path)
-
-
-def test_a_missing_file_and_a_folder_are_no_tensors(tmp_path: Path) -> None:
-    for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(CheckpointError, match="there is no file"):
-            load_tensors(path)
+def test_a_folder_is_no_tensors(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="there is no file"):
+        load_tensors(tmp_path)
 
 
 def test_a_write_that_fails_leaves_the_earlier_file(path: Path) -> None:
-    before = path.read_bytes()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    try:
-        with pytest.raises(CheckpointError, match=r"could not be written .*File too large.*an earlier file"):
-            save_tensors(path, {"large": torch.zeros(10_000)}, {})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
+    sentence = r"could not be written .*File too large.*an earlier file"
+    with untouched(path.parent), largest_file(4096), pytest.raises(CheckpointError, match=sentence):
+        save_tensors(path, {"large": torch.zeros(10_000)}, {})
 
 
 def test_a_tensor_without_elements_keeps_its_shape(tmp_path: Path) -> None:

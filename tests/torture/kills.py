@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import signal
-import sys
 import time
-import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from helpers.kills import forked
 from helpers.small_runs import differences as differing_tensors
 from jsa.cli import main
-from jsa.io.fault_injection import crash_at
 
 RESUMES = 20
 """A run that is killed on its way is continued so often before it counts as lost."""
@@ -121,28 +118,7 @@ class Torture:
 
     def _process(self, arguments: list[str], place: str = "", after: float | None = None) -> int:
         """Runs the command in a process of its own, killed at a place or after some seconds; gives its exit code."""
-        child = os.fork()
-        if child == 0:
-            self._command(arguments, place)
-        if after is not None:
-            time.sleep(after)
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        return os.waitstatus_to_exitcode(status)
-
-    def _command(self, arguments: list[str], place: str) -> None:
-        code = 70
-        try:
-            output = os.open(self.folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(output, 1)
-            os.dup2(output, 2)
-            crash_at(place)
-            code = main(arguments)
-        except Exception:
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
+        return forked(lambda: main(arguments), place, after, self.folder / "output.txt")
 
 
 def differences(one: Path, two: Path) -> list[str]:

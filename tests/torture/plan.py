@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from helpers.kills import JOURNAL, WRITING
 from torture.kills import Kill
-
-# What writing a file passes on its way. A run of 30 steps that is kept after each has passed them a dozen times in
-# stage I before the 13th, and some 20 more in stage II.
-WRITING = ("begin", "half", "written", "flushed", "renamed", "settled")
-JOURNAL = (
-    *("begin", "written", "committing", "marked", "applying", "applied", "flushed", "recorded", "removing", "removed"),
-)
 
 
 def checkpoint_kills() -> list[Kill]:
     """Inside the writing of a checkpoint, in both stages, and of the files that follow it."""
     kind = "in a checkpoint"
+    # A run of 30 steps that is kept after each has written a dozen states in stage I before the 13th, and some 20 more
+    # in stage II.
     state = [Kill(kind, f"state.safetensors-{place}:{count}") for place in WRITING for count in (1, 13, 28)]
     weights = [
         Kill(kind, f"{name}.safetensors-{place}:2", seconds=30.0)
