@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import jaxtyping
@@ -45,12 +45,12 @@ settings.load_profile("repeatable")
 
 def _find_doctests_of_checked_functions() -> None:
     """doctest skips a function whose globals are of another module, which those of a checked function are."""
-    find = doctest.DocTestFinder._from_module
+    find: Callable[..., bool] = vars(doctest.DocTestFinder)["_from_module"]
 
     def from_module(self: doctest.DocTestFinder, module: ModuleType | None, thing: object) -> bool:
         return find(self, module, inspect.unwrap(thing) if inspect.isfunction(thing) else thing)
 
-    doctest.DocTestFinder._from_module = from_module
+    setattr(doctest.DocTestFinder, "_from_module", from_module)  # noqa: B010  (typeshed does not list it)
 
 
 _find_doctests_of_checked_functions()

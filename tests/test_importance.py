@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -94,17 +95,10 @@ def test_a_constant_factor_of_a_rows_weights_changes_nothing(given: Proposals, s
 
 
 @given(proposals(FINITE))
-def test_a_chain_leaves_a_state_of_no_weight_at_once(given: Proposals) -> None:
-    log_weights = given.log_weights.clone()
-    log_weights[0] = -math.inf
-    assert (independence_path(log_weights, given.uniforms)[0] == 1).all()
-
-
-@given(proposals(FINITE))
-def test_a_state_of_no_weight_is_never_entered(given: Proposals) -> None:
-    log_weights = given.log_weights.clone()
-    log_weights[1:] = -math.inf
-    assert (independence_path(log_weights, given.uniforms) == 0).all()
+def test_a_state_of_no_weight_is_left_at_once_and_never_entered(given: Proposals) -> None:
+    start = torch.arange(len(given.log_weights)).unsqueeze(1) == 0
+    assert (independence_path(given.log_weights.masked_fill(start, -math.inf), given.uniforms)[0] == 1).all()
+    assert (independence_path(given.log_weights.masked_fill(~start, -math.inf), given.uniforms) == 0).all()
 
 
 @given(proposals(FINITE))
@@ -116,17 +110,12 @@ def test_a_heavier_proposal_is_always_accepted(given: Proposals) -> None:
 
 
 @given(proposals())
-def test_multiplicities_count_the_moves(given: Proposals) -> None:
+def test_multiplicities_count_the_moves_and_acceptances_the_candidates_entered(given: Proposals) -> None:
     path = independence_path(given.log_weights, given.uniforms)
     counts = multiplicities(path, len(given.log_weights))
     assert (counts.sum(0) == len(path)).all()
     for candidate in range(len(given.log_weights)):
         assert torch.equal(counts[candidate], (path == candidate).sum(0))
-
-
-@given(proposals())
-def test_acceptances_are_the_candidates_entered(given: Proposals) -> None:
-    path = independence_path(given.log_weights, given.uniforms)
     # A candidate is entered once at most, so the accepted ones are the different ones other than the start.
     entered = [len(set(column) - {0}) for column in path.T.tolist()]
     assert acceptances(path).tolist() == entered
@@ -158,50 +147,38 @@ def test_leave_one_out_bounds_replace_a_log_weight_by_the_mean_of_the_others(giv
             assert torch.allclose(bound, replaced.exp().mean().log(), rtol=1e-9, atol=1e-9)
 
 
-@given(log_weight_matrices())
-def test_effective_sample_size_is_that_of_a_plain_sum(log_weights: Tensor) -> None:
+@given(log_weight_matrices(), st.floats(-1000, 1000))
+def test_effective_sample_size_is_that_of_a_plain_sum_at_every_scale(log_weights: Tensor, shift: float) -> None:
     weights = log_weights.exp()
     expected = weights.sum(0).square() / weights.square().sum(0)
     assert torch.allclose(effective_sample_size(log_weights), expected, rtol=1e-9)
-
-
-@given(log_weight_matrices(), st.floats(-1000, 1000))
-def test_effective_sample_size_is_between_one_and_all_at_every_scale(log_weights: Tensor, shift: float) -> None:
     size = effective_sample_size(log_weights + shift)
-    assert (size >= 1 - 1e-9).all()
-    assert (size <= len(log_weights) + 1e-9).all()
-    assert torch.allclose(size, effective_sample_size(log_weights), rtol=1e-9)
+    assert torch.allclose(size, expected, rtol=1e-9)
+    assert ((size >= 1 - 1e-9) & (size <= len(log_weights) + 1e-9)).all()
 
 
-def test_no_weight_at_all_is_worth_no_sample() -> None:
+def test_no_weight_at_all_is_worth_no_sample_and_a_mean_of_zero() -> None:
     # A visit where the model excludes all proposals must not put NaN into the diagnostics.
     assert effective_sample_size(torch.full((3, 1), -math.inf)).item() == 0
+    assert log_mean_weight(torch.full((3, 1), -math.inf)).item() == -math.inf
 
 
-@given(log_weight_matrices())
-def test_log_mean_weight_is_that_of_a_plain_mean(log_weights: Tensor) -> None:
-    assert torch.allclose(log_mean_weight(log_weights), log_weights.exp().mean(0).log(), rtol=1e-9)
+def test_a_bound_without_one_sample_is_finite_if_two_others_are_possible() -> None:
+    log_weights = torch.tensor([[-math.inf], [0.0], [math.log(2.0)]], dtype=torch.float64)
+    expected = [[math.log(3 + math.sqrt(2)) - math.log(3)], [math.log(2 / 3)], [math.log(1 / 3)]]
+    torch.testing.assert_close(leave_one_out_bounds(log_weights), torch.tensor(expected, dtype=torch.float64))
 
 
 @given(log_weight_matrices(), st.floats(-1000, 1000))
-def test_log_mean_weight_shifts_with_the_weights(log_weights: Tensor, shift: float) -> None:
-    shifted = log_mean_weight(log_weights + shift)
-    assert torch.allclose(shifted, log_mean_weight(log_weights) + shift, rtol=0, atol=1e-9)
-
-
-@given(log_weight_matrices())
-def test_log_mean_weight_is_between_the_extremes(log_weights: Tensor) -> None:
+def test_log_mean_weight_is_that_of_a_plain_mean_and_shifts_with_the_weights(log_weights: Tensor, shift: float) -> None:
     mean = log_mean_weight(log_weights)
+    assert torch.allclose(mean, log_weights.exp().mean(0).log(), rtol=1e-9)
+    assert torch.allclose(log_mean_weight(log_weights + shift), mean + shift, rtol=0, atol=1e-9)
     assert (mean <= log_weights.max(0).values + 1e-9).all()
     assert (mean >= log_weights.max(0).values - math.log(len(log_weights)) - 1e-9).all()
 
 
-def test_no_weight_at_all_is_a_mean_of_zero() -> None:
-    assert log_mean_weight(torch.full((3, 1), -math.inf)).item() == -math.inf
-
-
 @pytest.mark.parametrize("function", [effective_sample_size, log_mean_weight])
-def test_further_dimensions_are_a_batch(function: object) -> None:
+def test_further_dimensions_are_a_batch(function: Callable[[Tensor], Tensor]) -> None:
     log_weights = torch.randn(5, 2, 3)
-    assert callable(function)
     assert torch.allclose(function(log_weights)[1, 2], function(log_weights[:, 1, 2]))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 
 from helpers.latent_spaces import random_states, spaces
 from jsa import LatentSpace, Layer
@@ -56,37 +57,23 @@ def test_enumeration_has_every_state_once() -> None:
     assert states.shape == (space.states, space.width) == (4 * 9, 8)
     assert len(states.unique(dim=0)) == len(states)
     one_hot = states[:, space.slices[1]].unflatten(-1, (2, 3))
-    assert_binary(states)
+    assert ((states == 0) | (states == 1)).all()
     assert torch.equal(one_hot.sum(-1), torch.ones(36, 2))
 
 
-def assert_binary(states: Tensor) -> None:
-    assert ((states == 0) | (states == 1)).all()
+REFUSALS: list[tuple[Callable[[], object], str]] = [
+    (lambda: LatentSpace.of(Layer("bernoulli", 21)).enumerate(), r"2\.1e\+06 states, too many to enumerate"),
+    (lambda: LatentSpace.of(Layer("gaussian", 1)).enumerate(), "infinitely many states, too many to enumerate"),
+    (lambda: Layer("poisson", 3), "one of bernoulli, categorical, gaussian"),  # type: ignore[arg-type]
+    (lambda: Layer("bernoulli", 0), "at least 1 variable"),
+    (lambda: Layer("categorical", 3, 1), "2 to 256 classes"),
+    (lambda: Layer("categorical", 3, 257), "2 to 256 classes"),
+    (lambda: Layer("bernoulli", 3, 4), "only categorical layers have classes"),
+    (lambda: LatentSpace.of(), "at least one layer"),
+]
 
 
-@pytest.mark.parametrize(
-    ("layer", "count"), [(Layer("bernoulli", 21), r"2\.1e\+06"), (Layer("gaussian", 1), "infinitely many")]
-)
-def test_enumeration_refuses_what_is_too_large(layer: Layer, count: str) -> None:
-    with pytest.raises(UsageError, match=f"{count} states, too many to enumerate"):
-        LatentSpace.of(layer).enumerate()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("poisson", 3), "one of bernoulli, categorical, gaussian"),
-        (("bernoulli", 0), "at least 1 variable"),
-        (("categorical", 3, 1), "2 to 256 classes"),
-        (("categorical", 3, 257), "2 to 256 classes"),
-        (("bernoulli", 3, 4), "only categorical layers have classes"),
-    ],
-)
-def test_a_layer_that_cannot_be_is_refused(arguments: tuple[object, ...], sentence: str) -> None:
+@pytest.mark.parametrize(("call", "sentence"), REFUSALS)
+def test_what_cannot_be_is_refused(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        Layer(*arguments)
-
-
-def test_a_space_needs_a_layer() -> None:
-    with pytest.raises(UsageError, match="at least one layer"):
-        LatentSpace.of()
+        call()

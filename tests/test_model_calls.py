@@ -16,6 +16,7 @@ from jsa import (
     Bernoulli,
     Categorical,
     Enumeration,
+    Estimator,
     Factorized,
     LatentSpace,
     LatentVariableModel,
@@ -36,6 +37,10 @@ from jsa.model_calls import counting, log_joint, log_joint_terms
 
 CLASSES = LatentSpace.of(Layer("categorical", 2, classes=3))
 BITS = LatentSpace.of(Layer("bernoulli", 4))
+
+
+def built(name: str, latent: LatentSpace = BITS, inputs: int = 5) -> Estimator:
+    return build_estimator(name, latent, inputs=inputs, rows=6, options={})
 
 
 class OwnModel(LatentVariableModel):
@@ -86,14 +91,10 @@ def rows(count: int = 6) -> Batch:
     return Batch(x, torch.arange(count))
 
 
-def space_for(name: str) -> LatentSpace:
-    return CLASSES if name == "arsm" else BITS
-
-
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_every_method_gives_a_model_states_of_three_dimensions(name: str) -> None:
-    model = OwnModel(space_for(name))
-    estimator = build_estimator(name, model.latent, inputs=5, rows=6, options={})
+    model = OwnModel(CLASSES if name == "arsm" else BITS)
+    estimator = built(name, model.latent)
     for stage in (1, 2):
         if estimator.chains is not None:
             estimator.stage = stage
@@ -120,7 +121,7 @@ def test_one_layer_may_be_the_whole_posterior(name: str) -> None:
     found = []
     for model in (short, whole):
         torch.manual_seed(4)
-        build_estimator(name, BITS, inputs=5, rows=6, options={})(model, rows()).loss.backward()
+        built(name)(model, rows()).loss.backward()
         found.append([parameter.grad for parameter in model.parameters()])
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
@@ -151,38 +152,10 @@ def test_what_is_known_holds_where_one_layer_is_the_whole_posterior() -> None:
 @pytest.mark.parametrize("name", ["jsa", "vimco", "st-gumbel-softmax", "rebar"])
 def test_a_layer_of_other_variables_is_refused(make: Callable[[LatentSpace, Tensor], object], name: str) -> None:
     model = OwnModel(q=make)
-    with pytest.raises(
-        UsageError, match=r"layer 0 of q\(h \| x\) has .*, but the latent space has 4 bernoulli variables"
-    ):
-        build_estimator(name, BITS, inputs=5, rows=6, options={})(model, rows())
-    with pytest.raises(UsageError, match="but the latent space has 4 bernoulli variables"):
+    with pytest.raises(UsageError, match=r"layer 0 of q\(h \| x\) has .*, and the latent space 4 bernoulli variables"):
+        built(name)(model, rows())
+    with pytest.raises(UsageError, match="and the latent space 4 bernoulli variables"):
         likelihood(model, rows().x, samples=10)
-
-
-def test_a_deeper_layer_of_other_variables_is_refused() -> None:
-    space = LatentSpace.of(Layer("bernoulli", 2), Layer("categorical", 1, classes=2))
-    posterior = LayeredPosterior(space, Bernoulli(torch.zeros(3, 2)), [lambda h: Bernoulli(torch.zeros(3, 2))])
-    with pytest.raises(
-        UsageError,
-        match=r"layer 1 of q\(h \| x\) has 2 bernoulli variables, but .* 1 categorical variable of 2 classes",
-    ):
-        posterior.sample((4,))
-
-
-def test_draws_of_another_width_are_refused() -> None:
-    model = OwnModel(q=lambda space, logits: Unpacking(space, logits[..., :3]))
-    for method in (JSA(BITS, rows=6), VIMCO(2)):
-        with pytest.raises(UsageError, match=r"drew states of shape .*: their last two dimensions must be \(6, 4\)"):
-            method(model, rows())
-
-
-def test_log_probabilities_in_half_precision_are_refused() -> None:
-    class Half(Unpacking):
-        def log_prob(self, h: Tensor) -> Tensor:
-            return super().log_prob(h).bfloat16()
-
-    with pytest.raises(UsageError, match=r"Half\.log_prob returned torch\.bfloat16.*logits\.float\(\)"):
-        VIMCO(2)(OwnModel(q=Half), rows())
 
 
 def test_a_torch_posterior_under_autocast_is_refused_and_its_remedy_works() -> None:
@@ -204,56 +177,66 @@ def test_a_model_in_double_precision_takes_rows_in_single_and_a_prior_too() -> N
     assert exact == pytest.approx(exact_likelihood(OwnModel(), batch.x).nll, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (
-            lambda: VIMCO(2)(OwnModel(q=lambda space, logits: logits), rows()),
-            "OwnModel.posterior returned Tensor",
-        ),
-        (lambda: VIMCO(2)(OwnModel(), rows().x), r"not from Tensor: pass Batch\(x, row_numbers\)"),
-        (lambda: Learner(OwnModel(), VIMCO(2))((rows().x, rows().index)), "not from tuple: pass"),
-        (
-            lambda: likelihood(Learner(OwnModel(), VIMCO(2)), rows().x),
-            "Learner is not a LatentVariableModel: .* learner.model",
-        ),
-        (lambda: JSA(OwnModel(), rows=6), "JSA needs a LatentSpace, not OwnModel: pass model.latent"),
-        (
-            lambda: build_estimator("nvil", OwnModel(), inputs=5, rows=6, options={}),
-            "NVIL needs a LatentSpace",
-        ),
-        (lambda: build_estimator("relax", OwnModel(), inputs=5, rows=6, options={}), "RELAX needs a LatentSpace"),
-        (lambda: JSA(BITS, rows=6.0), "rows must be a whole number, not 6.0"),
-        (
-            lambda: Categorical(torch.zeros(12), classes=5),
-            "12 logits are not a multiple of 5 classes: give 5 per variable",
-        ),
-    ],
-)
+class Half(Unpacking):
+    def log_prob(self, h: Tensor) -> Tensor:
+        return super().log_prob(h).bfloat16()
+
+
+def unnamed() -> OwnModel:
+    model = OwnModel()
+    del model.latent
+    return model
+
+
+def deeper_than_it_should_be() -> LayeredPosterior:
+    space = LatentSpace.of(Layer("bernoulli", 2), Layer("categorical", 1, classes=2))
+    return LayeredPosterior(space, Bernoulli(torch.zeros(3, 2)), [lambda h: Bernoulli(torch.zeros(3, 2))])
+
+
+def too_narrow(space: LatentSpace, logits: Tensor) -> Unpacking:
+    return Unpacking(space, logits[..., :3])
+
+
+OTHER_WIDTH = r"drew states of shape .*: their last two dimensions must be \(6, 4\)"
+OTHER_INPUTS = r"was made with inputs=7, and x with its context has 5 numbers a row: .* it"
+OTHER_LAYER = r"layer 1 of q\(h \| x\) has 2 bernoulli variables, and .* 1 categorical variable of 2 classes"
+NO_LATENT = r"OwnModel does not say what its latent state is: set self.latent = "
+
+REFUSALS: list[tuple[Callable[[], object], str]] = [
+    (lambda: VIMCO(2)(OwnModel(q=lambda space, logits: logits), rows()), "OwnModel.posterior returned Tensor"),
+    (lambda: VIMCO(2)(OwnModel(), rows().x), r"from a Batch\(x, row_numbers\), not from a Tensor"),
+    (lambda: Learner(OwnModel(), VIMCO(2))((rows().x, rows().index)), "not from a tuple"),
+    (
+        lambda: likelihood(Learner(OwnModel(), VIMCO(2)), rows().x),  # type: ignore[arg-type]
+        "Learner is no LatentVariableModel.*its model",
+    ),
+    (
+        lambda: JSA(OwnModel(), rows=6),  # type: ignore[arg-type]
+        "JSA asks what a state is made of, model.latent, and was given a OwnModel",
+    ),
+    (lambda: built("nvil", OwnModel()), "NVIL asks what a state"),  # type: ignore[arg-type]
+    (lambda: built("relax", OwnModel()), "RELAX asks what a state is"),  # type: ignore[arg-type]
+    (lambda: JSA(BITS, rows=6.0), "rows is a whole number, not 6.0"),  # type: ignore[arg-type]
+    (lambda: Categorical(torch.zeros(12), classes=5), "12 logits are not those of whole variables of 5 classes"),
+    (lambda: VIMCO(2)(unnamed(), rows()), NO_LATENT),
+    (lambda: built("nvil", inputs=7)(OwnModel(), rows()), OTHER_INPUTS),
+    (lambda: built("relax", inputs=7)(OwnModel(), rows()), OTHER_INPUTS),
+    (lambda: deeper_than_it_should_be().sample((4,)), OTHER_LAYER),
+    (lambda: JSA(BITS, rows=6)(OwnModel(q=too_narrow), rows()), OTHER_WIDTH),
+    (lambda: VIMCO(2)(OwnModel(q=too_narrow), rows()), OTHER_WIDTH),
+    (lambda: VIMCO(2)(OwnModel(q=Half), rows()), r"Half\.log_prob returned torch\.bfloat16.*logits\.float\(\)"),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), REFUSALS)
 def test_slips_are_told_in_a_sentence(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         call()
 
 
-def test_a_model_that_does_not_say_what_is_latent_is_refused() -> None:
-    model = OwnModel()
-    del model.latent
-    with pytest.raises(UsageError, match=r"OwnModel has no latent space: set self.latent = "):
-        VIMCO(2)(model, rows())
-
-
-@pytest.mark.parametrize("name", ["nvil", "relax"])
-def test_networks_made_for_other_inputs_are_refused(name: str) -> None:
-    estimator = build_estimator(name, BITS, inputs=7, rows=6, options={})
-    with pytest.raises(
-        UsageError, match=r"was made with inputs=7, but x with its context has 5 numbers per row: .* it"
-    ):
-        estimator(OwnModel(), rows())
-
-
 def test_a_number_a_row_may_be_the_context_of_a_baseline() -> None:
     batch = Batch(rows().x, rows().index, context=torch.arange(6))
-    estimator = build_estimator("nvil", BITS, inputs=6, rows=6, options={})
+    estimator = built("nvil", inputs=6)
     estimator(OwnModel(), batch).loss.backward()
     assert torch.equal(batch.inputs[:, -1], torch.arange(6.0))
 

@@ -24,7 +24,7 @@ def test_names_are_listed() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="No jsa attribute Jsa"):
-        _ = jsa.Jsa
+        _ = jsa.Jsa  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("module", ["jsa", "jsa.models.presets", "jsa.data", "jsa.errors"])

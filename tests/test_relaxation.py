@@ -39,6 +39,10 @@ def noise(distribution: Discrete, draws: int = DRAWS) -> Tensor:
     return torch.rand(draws, distribution.layer.width, dtype=distribution.logits.dtype)
 
 
+def features(z: Tensor) -> list[Tensor]:
+    return [z, z.square(), z * z.roll(1, -1), (z / 0.3).sigmoid()]
+
+
 @BOTH
 def test_hard_states_have_the_distribution(distribution: Discrete) -> None:
     h = hard(distribution.layer, perturbed(distribution, noise(distribution)))
@@ -57,8 +61,8 @@ def test_conditional_noise_keeps_its_state_and_has_the_law_of_the_noise(distribu
     again = conditionally_perturbed(distribution, h, noise(distribution))
     assert torch.equal(hard(distribution.layer, again), h)
     # Moments, the product of neighbors and a bounded function: the joint law of z, not only each margin.
-    for feature in (lambda z: z, lambda z: z.square(), lambda z: z * z.roll(1, -1), lambda z: (z / 0.3).sigmoid()):
-        assert_mean(feature(z) - feature(again), 0.0)
+    for first, second in zip(features(z), features(again), strict=True):
+        assert_mean(first - second, 0.0)
     # Given the state too, which shows that the noise is drawn for that state and not for another one.
     for state in LatentSpace.of(distribution.layer).enumerate(torch.float64)[:3]:
         there = (h == state).all(-1)

@@ -11,18 +11,8 @@ import jsa
 
 SOURCES = sorted(Path(jsa.__file__).parent.rglob("*.py"))
 
-FORBIDDEN_MODULES = {
-    "pickle",
-    "cPickle",
-    "_pickle",
-    "dill",
-    "cloudpickle",
-    "joblib",
-    "shelve",
-    "marshal",
-    "yaml",
-    "code",
-}
+PICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve"}
+FORBIDDEN_MODULES = PICKLES | {"marshal", "yaml", "code"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
 SAFE_ONLY_WITH = {"torch.load": ("weights_only", True), "numpy.load": ("allow_pickle", False)}
 ALIASES = {"np": "numpy"}
@@ -32,13 +22,12 @@ def faults(source: str) -> list[str]:
     """What a source does that could run code of a file, each with its line."""
     found = []
     for node in ast.walk(ast.parse(source)):
-        modules: list[str] = []
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            modules = [node.module or ""]
-        found += [f"line {node.lineno}: import {name}" for name in modules if name.split(".")[0] in FORBIDDEN_MODULES]
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            from_module = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            modules = from_module or [alias.name for alias in node.names]
+            forbidden = [name for name in modules if name.split(".")[0] in FORBIDDEN_MODULES]
+            found += [f"line {node.lineno}: import {name}" for name in forbidden]
+        elif isinstance(node, ast.Call):
             found += [f"line {node.lineno}: {fault}" for fault in call_faults(node)]
     return found
 

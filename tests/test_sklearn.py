@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from copy import deepcopy
 from itertools import product
 from typing import Any
@@ -23,10 +24,22 @@ from helpers.block_tables import blocks
 from jsa.errors import NumericalError
 from jsa.sklearn import DiscreteLatentModel
 
-TINY = {"latents": 2, "epochs": 2, "samples": 20, "random_state": 0}
+
+def tiny(**settings: object) -> DiscreteLatentModel:
+    model = DiscreteLatentModel(latents=2, epochs=2, samples=20, random_state=0)
+    model.set_params(**settings)
+    return model
 
 
-@parametrize_with_checks([DiscreteLatentModel(**TINY)])
+def three_bits() -> DiscreteLatentModel:
+    """What learns the blocks of the table."""
+    return DiscreteLatentModel(latents=3, epochs=60, learning_rate=0.03, random_state=0)
+
+
+CHECKS: pytest.MarkDecorator = parametrize_with_checks([tiny()])
+
+
+@CHECKS
 def test_it_is_an_estimator_as_scikit_learn_defines_it(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -38,7 +51,7 @@ def table() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def model(table: np.ndarray) -> DiscreteLatentModel:
-    return DiscreteLatentModel(latents=3, epochs=60, learning_rate=0.03, random_state=0).fit(table)
+    return three_bits().fit(table)
 
 
 def every_row(columns: int, values: int = 2) -> np.ndarray:
@@ -60,7 +73,7 @@ def test_it_learns_what_columns_have_in_common(model: DiscreteLatentModel) -> No
 @pytest.mark.parametrize("settings", [{}, {"latent_classes": 3}, {"latents": (3, 2)}, {"hidden": (5,)}])
 def test_probabilities_of_all_rows_sum_to_one(settings: dict[str, Any]) -> None:
     rows = np.random.default_rng(0).integers(0, 3, (30, 4))
-    found = DiscreteLatentModel(**{**TINY, "samples": 100, **settings}).fit(rows)
+    found = tiny(**{"samples": 100, **settings}).fit(rows)
     assert found.column_classes_ == 3
     assert np.exp(found.score_samples(every_row(4, 3))).sum() == pytest.approx(1, abs=1e-5)
 
@@ -86,7 +99,7 @@ def test_samples_come_from_the_model(model: DiscreteLatentModel) -> None:
     assert agreed == pytest.approx(weights @ (rows[:, 0] == rows[:, 1]), abs=0.03)
     assert agreed > 0.8
     assert np.array_equal(model.sample(3, random_state=1), model.sample(3, random_state=1))
-    assert set(np.unique(DiscreteLatentModel(**TINY).fit(np.array([[0, 3], [2, 1]])).sample(200))) == {0, 1, 2, 3}
+    assert set(np.unique(tiny().fit(np.array([[0, 3], [2, 1]])).sample(200))) == {0, 1, 2, 3}
 
 
 def test_codes_tell_the_blocks_apart(model: DiscreteLatentModel) -> None:
@@ -105,8 +118,8 @@ def test_the_best_epoch_is_taken(model: DiscreteLatentModel) -> None:
 def test_it_is_repeatable_and_leaves_the_callers_random_numbers_alone(table: np.ndarray) -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    first, second = (DiscreteLatentModel(**TINY).fit(table) for _ in range(2))
-    other = DiscreteLatentModel(**{**TINY, "random_state": 1}).fit(table)
+    first, second = (tiny().fit(table) for _ in range(2))
+    other = tiny(random_state=1).fit(table)
     assert torch.equal(torch.get_rng_state(), before)
     assert np.array_equal(first.transform(table), second.transform(table))
     assert not np.array_equal(first.transform(table), other.transform(table))
@@ -115,35 +128,34 @@ def test_it_is_repeatable_and_leaves_the_callers_random_numbers_alone(table: np.
 
 
 def test_denormal_numbers_stay_as_they_are(table: np.ndarray) -> None:
-    DiscreteLatentModel(**TINY).fit(table)
+    tiny().fit(table)
     assert np.array([5e-324]) * 1 > 0
     torch.set_flush_denormal(True)
-    DiscreteLatentModel(**TINY).fit(table)
+    tiny().fit(table)
     assert np.array([5e-324]) * 1 == 0
 
 
 def test_it_can_be_searched_over_and_stand_in_a_pipeline(table: np.ndarray) -> None:
-    search = GridSearchCV(DiscreteLatentModel(**TINY), {"latents": [1, 3]}, cv=2).fit(table)
+    search = GridSearchCV(tiny(), {"latents": [1, 3]}, cv=2).fit(table)
     assert search.best_params_["latents"] in (1, 3)
-    whole = make_pipeline(Binarizer(threshold=0.5), DiscreteLatentModel(**TINY)).fit(table + 0.25)
+    whole = make_pipeline(Binarizer(threshold=0.5), tiny()).fit(table + 0.25)
     assert whole.transform(table + 0.25).shape == (400, 2)
+
+
+WHOLE = ("latents", "latent_classes", "epochs", "particles", "batch_size")
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"latents": 0}, "latents must be 1 or more, not 0"),
-        ({"latents": ()}, "every stochastic and hidden layer needs at least 1 unit"),
-        ({"latents": 2.5}, "latents must be a whole number, not 2.5"),
+        *(({name: 2.5}, f"{name.replace('_', '-')} must be a whole number, not 2.5") for name in WHOLE),
         ({"latents": "12"}, "latents must be a whole number, not 12"),
         ({"latents": None}, "latents must be a whole number, not None"),
         ({"epochs": None}, "epochs must be a whole number, not None"),
+        ({"latents": 0}, "latents must be 1 or more, not 0"),
+        ({"latents": ()}, "every stochastic and hidden layer needs at least 1 unit"),
         ({"hidden": [3, 0]}, "hidden must be 1 or more, not 0"),
-        ({"latent_classes": 2.5}, "latent-classes must be a whole number, not 2.5"),
         ({"prior": "learnt"}, "the prior must be 'fixed' or 'learned', not 'learnt'"),
-        ({"epochs": 2.5}, "epochs must be a whole number, not 2.5"),
-        ({"particles": 2.5}, "particles must be a whole number, not 2.5"),
-        ({"batch_size": 2.5}, "batch-size must be a whole number, not 2.5"),
         ({"method": "vimko"}, "did you mean 'vimco'?"),
         ({"method": "arsm"}, "ARSM is for categorical latents"),
         ({"epochs": 0}, "epochs"),
@@ -154,31 +166,44 @@ def test_it_can_be_searched_over_and_stand_in_a_pipeline(table: np.ndarray) -> N
 )
 def test_wrong_settings_are_value_errors(table: np.ndarray, settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        DiscreteLatentModel(**{**TINY, **settings}).fit(table)
+        tiny(**settings).fit(table)
 
 
 def test_whole_numbers_of_numpy_will_do(table: np.ndarray) -> None:
     settings = {"latents": np.int64(2), "hidden": np.array([3]), "epochs": np.int32(2), "particles": np.int64(2)}
-    assert DiscreteLatentModel(**settings, random_state=0).fit(table).transform(table).shape == (400, 2)
-    assert DiscreteLatentModel(**TINY, hidden=3).fit(table).transform(table).shape == (400, 2)
+    assert tiny(**settings).fit(table).transform(table).shape == (400, 2)
+    assert tiny(hidden=3).fit(table).transform(table).shape == (400, 2)
+    assert tiny().fit(table).transform(np.ma.masked_array(table)).shape == (400, 2)
 
 
-def test_wrong_values_are_named(model: DiscreteLatentModel, table: np.ndarray) -> None:
-    with pytest.raises(ValueError, match=r"X: row 1, column 1 \(counted from 1\) holds 0.5"):
-        DiscreteLatentModel(**TINY).fit(np.array([[0.5, 1], [0, 1]]))
-    with pytest.raises(
-        ValueError, match=r"X: row \d+, column \d+ \(counted from 1\) holds 2, but 2 classes go up to 1"
-    ):
-        model.transform(table + 1)
-    with pytest.raises(ValueError, match="n-samples must be 1 or more, not 0"):
-        model.sample(0)
-    with pytest.raises(ValueError, match=r"n-samples must be a whole number, not 2\.5"):
-        model.sample(2.5)  # type: ignore[arg-type]
-    assert model.transform(np.ma.masked_array(table)).shape == (400, 3)
-    with pytest.raises(ValueError, match="X holds values of type datetime64"):
-        DiscreteLatentModel(**TINY).fit(table.astype("datetime64[D]"))
-    with pytest.raises(NotFittedError):
-        DiscreteLatentModel().sample()
+Call = Callable[[DiscreteLatentModel, np.ndarray], object]
+
+REFUSALS: list[tuple[Call, str]] = [
+    (lambda model, table: tiny().fit(np.array([[0.5, 1], [0, 1]])), r"X: row 1, column 1 \(counted from 1\) holds 0.5"),
+    (
+        lambda model, table: model.transform(table + 1),
+        r"X: row \d+, column \d+ \(counted from 1\) holds 2, but 2 classes go up to 1",
+    ),
+    (lambda model, table: model.sample(0), "n-samples must be 1 or more, not 0"),
+    (lambda model, table: model.sample(2.5), r"n-samples must be a whole number, not 2\.5"),  # type: ignore[arg-type]
+    (lambda model, table: tiny().fit(table.astype("datetime64[D]")), "X holds values of type datetime64"),
+    (lambda model, table: tiny().fit(with_gap(table, 3, slice(None))), "X: row 4 .* at all: leave it out"),
+    (lambda model, table: tiny().fit(with_gap(table, slice(None), 2)), "X: column 3 .* to learn from: leave it out"),
+    (lambda model, table: DiscreteLatentModel().sample(), "not fitted"),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), REFUSALS)
+def test_wrong_values_are_named(model: DiscreteLatentModel, table: np.ndarray, call: Call, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call(model, table)
+
+
+def with_gap(table: np.ndarray, row: int | slice, column: int | slice) -> np.ndarray:
+    """The table without these values."""
+    holes = table.astype(float)
+    holes[row, column] = np.nan
+    return holes
 
 
 @pytest.fixture(scope="module")
@@ -191,8 +216,7 @@ def gaps(table: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def open_to_gaps(table: np.ndarray, gaps: np.ndarray) -> DiscreteLatentModel:
-    settings = {"latents": 3, "epochs": 60, "learning_rate": 0.03, "random_state": 0}
-    return DiscreteLatentModel(**settings).fit(np.where(gaps, np.nan, table))
+    return three_bits().fit(np.where(gaps, np.nan, table))
 
 
 def test_it_learns_from_what_is_there(
@@ -231,7 +255,7 @@ def test_frames_and_lists_are_what_the_array_is(table: np.ndarray, gaps: np.ndar
         frame = whole if kind == "int64" else whole.astype("bool" if kind == "boolean" else "int64")
         X = frame.astype(kinds.get(kind, kind))
         X = X.mask(np.isnan(array), pandas.NA) if kind == "NA" else X.mask(np.isnan(array))
-    fitted, expected = DiscreteLatentModel(**TINY).fit(X), DiscreteLatentModel(**TINY).fit(array)
+    fitted, expected = tiny().fit(X), tiny().fit(array)
     assert np.array_equal(fitted.transform(X), expected.transform(array))
     assert np.array_equal(fitted.impute(X), expected.impute(array))
     if kind != "list":
@@ -245,29 +269,19 @@ def test_words_are_encoded_before_and_come_back(table: np.ndarray, gaps: np.ndar
         with pytest.raises(
             ValueError, match=r"string.*; a table holds whole numbers.*OrdinalEncoder makes such of words"
         ):
-            DiscreteLatentModel(**TINY).fit(wrong)
-    encoder, model = OrdinalEncoder(), DiscreteLatentModel(latents=3, epochs=60, learning_rate=0.03, random_state=0)
+            tiny().fit(wrong)
+    encoder, model = OrdinalEncoder(), three_bits()
     encoded = encoder.fit_transform(words)
     filled = pandas.DataFrame(encoder.inverse_transform(model.fit(encoded).impute(encoded)), columns=words.columns)
     assert filled.where(~gaps).equals(words.where(~gaps))
     assert (filled.to_numpy() == np.where(table, "yes", "no"))[gaps].mean() > 0.9
 
 
-def test_what_nothing_is_known_of_is_refused(table: np.ndarray) -> None:
-    for where, sentence in (((3, slice(None)), "row 4 .* at all"), ((slice(None), 2), "column 3 .* to learn from")):
-        holes = table.astype(float)
-        holes[where] = np.nan
-        with pytest.raises(ValueError, match=rf"X: {sentence}: leave it out"):
-            DiscreteLatentModel(**TINY).fit(holes)
-
-
 def test_a_model_of_complete_rows_takes_gaps(model: DiscreteLatentModel, table: np.ndarray, gaps: np.ndarray) -> None:
     holes = np.where(gaps, np.nan, table)
     assert np.isfinite(model.transform(holes)).all()
     assert (model.impute(holes) == table)[gaps].mean() > 0.9
-    one_gap = table.astype(float)
-    one_gap[7, 2] = np.nan
-    assert np.isfinite(cross_val_score(DiscreteLatentModel(**TINY), one_gap, cv=3)).all()
+    assert np.isfinite(cross_val_score(tiny(), with_gap(table, 7, 2), cv=3)).all()
 
 
 def test_a_fit_that_fails_leaves_an_earlier_one_as_it_was(model: DiscreteLatentModel, table: np.ndarray) -> None:
@@ -277,7 +291,7 @@ def test_a_fit_that_fails_leaves_an_earlier_one_as_it_was(model: DiscreteLatentM
     assert again.column_classes_ == 2
     assert again.n_features_in_ == table.shape[1]
     assert np.array_equal(again.score_samples(table), model.score_samples(table))
-    never = DiscreteLatentModel(**{**TINY, "latents": 0})
+    never = tiny(latents=0)
     with pytest.raises(ValueError, match="latents must be 1 or more"):
         never.fit(table)
     with pytest.raises(NotFittedError):
@@ -286,7 +300,7 @@ def test_a_fit_that_fails_leaves_an_earlier_one_as_it_was(model: DiscreteLatentM
 
 def test_a_training_that_diverges_says_what_helps(table: np.ndarray) -> None:
     with pytest.raises(NumericalError, match="a lower learning_rate often helps") as caught:
-        DiscreteLatentModel(**{**TINY, "learning_rate": 3e38}).fit(table)
+        tiny(learning_rate=3e38).fit(table)
     assert "--resume" not in str(caught.value)
 
 

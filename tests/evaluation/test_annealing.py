@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -12,19 +12,20 @@ from torch import Tensor
 from helpers.known_rows import KNOWN, with_known
 from helpers.missing_rows import with_gaps
 from helpers.significance import assert_frequencies, assert_mean
-from helpers.small_models import EXAMPLES, Example, RowsInMemory, enumerated, repeated, state_numbers
+from helpers.small_models import EXAMPLES, Example, RowsInMemory, Wrapped, logits_of, repeated, state_numbers
 from jsa import (
     Batch,
     BeliefNetwork,
+    Bernoulli,
     LatentSpace,
     Layer,
+    LayeredPosterior,
     TensorRows,
     annealed_likelihood,
     exact_likelihood,
     likelihood,
 )
 from jsa.errors import NumericalError, UsageError
-from jsa.evaluation import annealing
 from jsa.evaluation.annealing import Chains, annealed_weights, inverse_temperatures, moved, with_one_changed
 from jsa.model import LatentVariableModel, Posterior
 from jsa.model_calls import evaluate, posterior_of
@@ -37,15 +38,11 @@ SPACES = [
 ]
 
 
-@pytest.fixture(params=EXAMPLES)
-def example(request: pytest.FixtureRequest) -> Example:
-    return EXAMPLES[request.param]()
-
-
 @pytest.mark.parametrize("latent", SPACES)
 def test_one_variable_takes_any_other_value(latent: LatentSpace) -> None:
     states = latent.enumerate(torch.float64)
-    variable, values = [], []
+    variable: list[int] = []
+    values: list[float] = []
     for layer in latent.layers:
         others = layer.classes - 1
         variable += [len(set(variable)) + number for number in range(layer.variables) for _ in range(others)]
@@ -63,11 +60,9 @@ def test_one_variable_takes_any_other_value(latent: LatentSpace) -> None:
 
 def distance(latent: LatentSpace, one: Tensor, other: Tensor) -> int:
     """How many variables differ."""
-    parts = []
-    for layer, where in zip(latent.layers, latent.slices, strict=True):
-        differs = (one[where] != other[where]).unflatten(-1, (layer.variables, -1)).any(-1)
-        parts.append(int(differs.sum()))
-    return sum(parts)
+    parts = zip(latent.layers, latent.slices, strict=True)
+    differs = [(one[where] != other[where]).unflatten(-1, (layer.variables, -1)).any(-1) for layer, where in parts]
+    return int(torch.cat(differs).sum())
 
 
 def test_the_last_uniform_is_no_class_too_many() -> None:
@@ -86,11 +81,11 @@ def test_temperatures_go_from_one_end_to_the_other() -> None:
 
 def in_equilibrium(example: Example, beta: float, many: int) -> tuple[Chains, Tensor]:
     """Chains that follow q^(1 - beta) p^beta, and the probabilities of the states."""
-    exact = enumerated(example.model, example.batch)
-    target = (beta * exact.log_joint + (1 - beta) * exact.log_inference).detach().softmax(0)
+    exact = example.exact
+    target = (beta * exact.log_joint + (1 - beta) * exact.log_inference).softmax(0)
     numbers = torch.multinomial(target.t(), many, replacement=True).t()
     rows = torch.arange(len(example.batch))
-    joint, inference = (part.detach()[numbers, rows] for part in (exact.log_joint, exact.log_inference))
+    joint, inference = (part[numbers, rows] for part in (exact.log_joint, exact.log_inference))
     return Chains(exact.states[numbers], joint, inference), target
 
 
@@ -120,10 +115,10 @@ def choose(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Makes every move one of this kind: the choice is the only number that is drawn by itself."""
     rand = torch.rand
 
-    def chosen(*size: object, **options: object) -> Tensor:
-        return torch.tensor(0.0 if kind == "independent" else 1.0) if size == ((),) else rand(*size, **options)
+    def chosen(size: Sequence[int], dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+        return torch.tensor(float(kind == "local")) if size == () else rand(size, dtype=dtype, device=device)
 
-    monkeypatch.setattr(annealing.torch, "rand", chosen)
+    monkeypatch.setattr(torch, "rand", chosen)
 
 
 @pytest.mark.parametrize("kind", ["independent", "local"])
@@ -144,7 +139,7 @@ def weights(example: Example, steps: int, many: int = 40_000) -> Tensor:
 
 @pytest.mark.parametrize("steps", [1, 2, 12])
 def test_the_mean_weight_is_the_likelihood(example: Example, steps: int) -> None:
-    exact = enumerated(example.model, example.batch).log_likelihood.detach().exp()
+    exact = example.exact.log_likelihood.exp()
     found = weights(example, steps)
     assert_mean(found, exact)
     # What makes the test sharp; a noisy estimate would pass any bound of standard errors.
@@ -155,7 +150,7 @@ def weighed_after_the_move(model: LatentVariableModel, batch: Batch, samples: in
     """The twin: each weight is taken at the state behind the move and not before it."""
     posterior = posterior_of(model, batch)
     first = evaluate(model, batch, posterior, *posterior.sample_with_log_prob((samples,)))
-    chains, total = Chains(first.h, first.log_joint, first.log_inference), 0
+    chains, total = Chains(first.h, first.log_joint, first.log_inference), torch.zeros(())
     for before, beta in pairwise(betas):
         chains = moved(model, batch, posterior, chains, min(beta, 0.999))
         total = total + (beta - before) * chains.log_weights
@@ -164,7 +159,7 @@ def weighed_after_the_move(model: LatentVariableModel, batch: Batch, samples: in
 
 def test_weights_behind_the_moves_would_be_noticed() -> None:
     example = EXAMPLES["one-layer"]()
-    exact = enumerated(example.model, example.batch).log_likelihood.detach().exp()
+    exact = example.exact.log_likelihood.exp()
     torch.manual_seed(2)
     with torch.no_grad():
         wrong = weighed_after_the_move(example.model, example.batch, 40_000, inverse_temperatures(12)).exp()
@@ -182,27 +177,18 @@ def test_one_step_is_importance_sampling(example: Example) -> None:
     assert torch.equal(found, expected)
 
 
-class Blind(LatentVariableModel):
+class Blind(Wrapped):
     """A model whose q has lost the posterior: it is certain of the wrong states."""
 
-    def __init__(self, model: BeliefNetwork) -> None:
-        super().__init__()
-        self.model, self.latent = model, model.latent
-
-    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
-        return self.model.log_joint(batch, h)
-
     def posterior(self, batch: Batch) -> Posterior:
-        found = self.model.posterior(batch)
-        return type(found)(found.latent, type(found.first)(-4 * found.first.logits))
+        return LayeredPosterior(self.latent, Bernoulli(-4 * logits_of(Example(self.model, batch).layers)))
 
 
 def blind() -> tuple[Blind, Tensor]:
     torch.manual_seed(3)
     model = BeliefNetwork(Layer("bernoulli", 12), LatentSpace.of(Layer("bernoulli", 8))).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(4)
+    for parameter in model.parameters():
+        parameter.data.mul_(4)
     return Blind(model), (torch.rand(20, 12) < 0.5).double()
 
 
@@ -243,7 +229,7 @@ def test_it_is_repeatable_and_leaves_random_numbers_alone() -> None:
     assert first != annealed_likelihood(example.model, rows, 4, 5, seed=2)
 
 
-class Broken(Blind):
+class Broken(Wrapped):
     """A model whose density is no number when it is asked for the third time, which is behind the second move."""
 
     asked = 0
@@ -253,25 +239,18 @@ class Broken(Blind):
         return super().log_joint(batch, h) * (torch.nan if self.asked == 3 else 1)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "sentence"),
-    [
-        (lambda model, x: annealed_likelihood(model, x, samples=0), UsageError, "samples must be 1 or more, not 0"),
-        (lambda model, x: annealed_likelihood(model, x, steps=0), UsageError, "steps must be 1 or more, not 0"),
-        (
-            lambda model, x: annealed_likelihood(Broken(model.model), x, samples=1, steps=40),
-            NumericalError,
-            "log_joint is nan at row",
-        ),
-        (
-            lambda model, x: annealed_likelihood(
-                BeliefNetwork(Layer("bernoulli", 12), LatentSpace.of(Layer("gaussian", 2))), x.float()
-            ),
-            UsageError,
-            "annealing changes one discrete variable at a time, and some are Gaussian: use likelihood",
-        ),
-    ],
-)
+GAUSSIAN = BeliefNetwork(Layer("bernoulli", 12), LatentSpace.of(Layer("gaussian", 2)))
+ONE_AT_A_TIME = "annealing changes one discrete variable at a time, and some are Gaussian: use likelihood"
+
+REFUSALS: list[tuple[Callable[[LatentVariableModel, Tensor], object], type[Exception], str]] = [
+    (lambda model, x: annealed_likelihood(model, x, samples=0), UsageError, "samples must be 1 or more, not 0"),
+    (lambda model, x: annealed_likelihood(model, x, steps=0), UsageError, "steps must be 1 or more, not 0"),
+    (lambda model, x: annealed_likelihood(Broken(model), x, 1, 40), NumericalError, "log_joint is nan at row"),
+    (lambda model, x: annealed_likelihood(GAUSSIAN, x.float()), UsageError, ONE_AT_A_TIME),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "sentence"), REFUSALS)
 def test_what_cannot_be_annealed_is_said(call: Callable[..., object], error: type[Exception], sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         call(*blind())

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 import torch
@@ -16,7 +19,8 @@ from jsa.evaluation.gradient_variance import gradient_report
 from jsa.evaluation.moments import Moments, parameter_groups
 from jsa.evaluation.posterior_gradient import PosteriorGradient, posterior_gradient
 from jsa.kernels import metropolis_independence
-from jsa.kernels.trajectory import Trajectory
+
+MODULE = "jsa.evaluation.posterior_gradient"
 
 
 def test_streamed_moments_are_those_of_all_vectors() -> None:
@@ -40,19 +44,12 @@ def test_theta_and_phi_are_told_apart(example: Example) -> None:
 
 def exact_variance(model: LatentVariableModel, batch: Batch) -> dict[str, float]:
     """The summed variance of REINFORCE with one draw and one row, over all draws."""
-    groups = parameter_groups(model, batch)
-    exact = enumerated(model, batch)
-    vectors: dict[str, list[torch.Tensor]] = {name: [] for name in groups}
-    for state in range(len(exact.states)):
-        signal = exact.log_weights[state, 0]
-        loss = -(signal * exact.log_inference[state, 0] + exact.log_joint[state, 0])
-        for name, parameters in groups.items():
-            parts = torch.autograd.grad(loss, parameters, retain_graph=True)
-            vectors[name].append(torch.cat([part.flatten() for part in parts]))
+    exact, found = enumerated(model, batch), {}
+    losses = -(exact.log_weights * exact.log_inference + exact.log_joint)[:, 0]
     probability = exact.inference[:, :1]
-    found = {}
-    for name, rows in vectors.items():
-        table = torch.stack(rows)
+    for name, parameters in parameter_groups(model, batch).items():
+        vectors = (torch.autograd.grad(loss, parameters, retain_graph=True) for loss in losses)
+        table = torch.stack([torch.cat([part.flatten() for part in vector]) for vector in vectors])
         mean = (probability * table).sum(0)
         found[name] = float((probability * (table - mean).square()).sum())
     return found
@@ -81,7 +78,7 @@ def test_a_frozen_chain_has_variance_in_total_only() -> None:
     example = one_layer()
     with torch.no_grad():
         # An inference model that proposes almost always the same unlikely state.
-        example.model.inference[0].network.layers[-1].bias.copy_(torch.tensor([40.0, -40.0, 40.0]))
+        dict(example.model.named_parameters())["inference.0.network.layers.1.bias"].copy_(torch.tensor([40, -40, 40]))
     estimator = JSA(example.model.latent, rows=3, particles=1)
     report = gradient_report(example.model, estimator, example.batch, draws=40, moves=20)
     assert report.given_state["theta"].log_variance <= report.total["theta"].log_variance
@@ -111,7 +108,7 @@ def test_chains_at_the_posterior_have_no_bias(kind: type[JSA]) -> None:
 def test_long_chains_give_the_enumerated_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     example = one_layer()
     exact = posterior_gradient(example.model, example.batch).gradients
-    monkeypatch.setattr("jsa.evaluation.posterior_gradient.STATES_SUMMED", 1)
+    monkeypatch.setattr(f"{MODULE}.STATES_SUMMED", 1)
     sampled = posterior_gradient(example.model, example.batch, moves=20_000).gradients
     for group in exact:
         assert (sampled[group] - exact[group]).norm() < 0.1 * exact[group].norm()
@@ -156,29 +153,13 @@ def test_frozen_parameters_and_no_gradients_outside_are_no_hindrance(frozen: str
     assert math.isfinite(report.total[other].log_variance)
 
 
-def test_a_model_without_any_gradient_is_refused() -> None:
-    example = one_layer()
-    example.model.requires_grad_(False)
-    with pytest.raises(UsageError, match="no parameter of the model has a gradient"):
-        gradient_report(example.model, LeaveOneOut(2), example.batch, draws=20)
-
-
-def test_too_few_draws_are_refused() -> None:
-    example = one_layer()
-    with pytest.raises(UsageError, match="at least 20 draws"):
-        gradient_report(example.model, LeaveOneOut(2), example.batch, draws=10)
-
-
-def counted_moves(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The moves of every call of the sampler from here on."""
+@contextmanager
+def counted_moves() -> Iterator[list[int]]:
+    """The moves of every call of the sampler."""
     made: list[int] = []
-
-    def counted(*arguments: object) -> Trajectory:
-        made.append(int(str(arguments[-1])))
-        return metropolis_independence(*arguments)
-
-    monkeypatch.setattr("jsa.evaluation.posterior_gradient.metropolis_independence", counted)
-    return made
+    with mock.patch(f"{MODULE}.metropolis_independence", wraps=metropolis_independence) as sampler:
+        yield made
+    made += [call.args[-1] for call in sampler.call_args_list]
 
 
 @pytest.mark.parametrize(("moves", "burn_in"), [(10, None), (100, None), (230, 31)])
@@ -186,45 +167,58 @@ def test_a_reference_makes_the_moves_that_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, moves: int, burn_in: int | None
 ) -> None:
     example = one_layer()
-    monkeypatch.setattr("jsa.evaluation.posterior_gradient.STATES_SUMMED", 1)
-    made = counted_moves(monkeypatch)
-    posterior_gradient(example.model, example.batch, moves, burn_in)
+    monkeypatch.setattr(f"{MODULE}.STATES_SUMMED", 1)
+    with counted_moves() as made:
+        posterior_gradient(example.model, example.batch, moves, burn_in)
     assert sum(made) == moves
 
 
-def test_chains_make_the_moves_that_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    example = one_layer()
-    made = counted_moves(monkeypatch)
-    gradient_report(example.model, JSA(example.model.latent, 3, 2), example.batch, draws=20, moves=30)
+def test_chains_make_the_moves_that_they_are_asked_for() -> None:
+    with counted_moves() as made:
+        redrawn(one_layer(), moves=30)
     assert sum(made) == 20 * 30
 
 
-@pytest.mark.parametrize("moves", [0, -1])
-def test_chains_that_are_not_redrawn_are_refused(moves: int) -> None:
+def frozen() -> Example:
     example = one_layer()
-    with pytest.raises(UsageError, match=f"redrawn by 1 move or more, not {moves}"):
-        gradient_report(example.model, JSA(example.model.latent, 3, 2), example.batch, draws=20, moves=moves)
+    example.model.requires_grad_(False)
+    return example
 
 
-@pytest.mark.parametrize(
-    ("moves", "burn_in", "sentence"),
-    [
-        (0, None, "at least 10 moves, not 0"),
-        (-5, None, "at least 10 moves, not -5"),
-        (100, 95, "a burn-in of 0 to 90, not 95"),
-        (100, -1, "a burn-in of 0 to 90, not -1"),
-    ],
-)
-def test_a_reference_without_an_average_is_refused(moves: int, burn_in: int | None, sentence: str) -> None:
-    example = one_layer()
+def reported(example: Example, draws: int) -> object:
+    return gradient_report(example.model, LeaveOneOut(2), example.batch, draws=draws)
+
+
+def redrawn(example: Example, moves: int) -> object:
+    return gradient_report(example.model, JSA(example.model.latent, 3, 2), example.batch, draws=20, moves=moves)
+
+
+def referred(example: Example, moves: int, burn_in: int | None = None) -> object:
+    return posterior_gradient(example.model, example.batch, moves, burn_in)
+
+
+REFUSALS: list[tuple[Callable[[], object], str]] = [
+    (lambda: reported(frozen(), draws=20), "no parameter of the model has a gradient"),
+    (lambda: reported(one_layer(), draws=10), "at least 20 draws"),
+    (lambda: redrawn(one_layer(), 0), "redrawn by 1 move or more, not 0"),
+    (lambda: redrawn(one_layer(), -1), "redrawn by 1 move or more, not -1"),
+    (lambda: referred(one_layer(), 0), "at least 10 moves, not 0"),
+    (lambda: referred(one_layer(), -5), "at least 10 moves, not -5"),
+    (lambda: referred(one_layer(), 100, 95), "a burn-in of 0 to 90, not 95"),
+    (lambda: referred(one_layer(), 100, -1), "a burn-in of 0 to 90, not -1"),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), REFUSALS)
+def test_what_cannot_be_measured_is_refused(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        posterior_gradient(example.model, example.batch, moves, burn_in)
+        call()
 
 
 def test_a_reference_tells_its_own_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     example = one_layer()
     exact = posterior_gradient(example.model, example.batch).gradients
-    monkeypatch.setattr("jsa.evaluation.posterior_gradient.STATES_SUMMED", 1)
+    monkeypatch.setattr(f"{MODULE}.STATES_SUMMED", 1)
     torch.manual_seed(0)
     found = [posterior_gradient(example.model, example.batch, moves=400) for _ in range(24)]
     for group, gradient in exact.items():

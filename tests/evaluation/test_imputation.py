@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -10,17 +10,11 @@ from torch import Tensor
 
 from helpers.missing_rows import GAPS, probabilities_of_completions, with_gaps
 from helpers.significance import assert_frequencies, assert_mean
-from helpers.small_models import Example, RowsInMemory, one_layer, repeated
-from jsa import (
-    Batch,
-    LatentVariableModel,
-    Posterior,
-    TensorRows,
-    exact_likelihood,
-    impute,
-    row_likelihoods,
-)
+from helpers.small_models import Example, RowsInMemory, Wrapped, one_layer, repeated
+from jsa import Batch, LatentSpace, LatentVariableModel, TensorRows, exact_likelihood, impute, row_likelihoods
+from jsa.distributions import Factorized
 from jsa.errors import NumericalError, UsageError
+from jsa.model import Generative
 
 
 @pytest.fixture(params=GAPS)
@@ -52,35 +46,27 @@ def test_it_is_exact_in_small_parts(example: Example, monkeypatch: pytest.Monkey
     assert torch.allclose(found, expected(example), atol=1e-12, rtol=0)
 
 
-class TooManyStates(LatentVariableModel):
+class TooManyStates(Wrapped):
     """The model with a state space that is too large to be summed over, as it says."""
 
     def __init__(self, model: LatentVariableModel) -> None:
-        super().__init__()
-        self.model = model
-        self.latent = ManyStates(model.latent)
-
-    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
-        return self.model.log_joint(batch, h)
-
-    def posterior(self, batch: Batch) -> Posterior:
-        return self.model.posterior(batch)
+        super().__init__(model)
+        self.latent = ManyStates(model.latent.layers)
 
     def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Tensor:
-        return self.model.sample_latent(shape, context)
+        return generative(self.model).sample_latent(shape, context)
 
-    def observation(self, h: Tensor, context: Tensor | None = None) -> object:
-        return self.model.observation(h, context)
+    def observation(self, h: Tensor, context: Tensor | None = None) -> Factorized:
+        return generative(self.model).observation(h, context)
 
 
-class ManyStates:
+class ManyStates(LatentSpace):
     states = 10**9
 
-    def __init__(self, latent: object) -> None:
-        self._latent = latent
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._latent, name)
+def generative(model: LatentVariableModel) -> Generative:
+    assert isinstance(model, Generative)
+    return model
 
 
 def test_by_importance_samples_it_is_close(example: Example) -> None:
@@ -139,14 +125,16 @@ def test_drawing_each_value_by_itself_would_be_wrong() -> None:
         assert_frequencies(numbers, probabilities)
 
 
-def test_it_is_repeatable_and_leaves_random_numbers_alone(example: Example) -> None:
+def test_it_is_repeatable_counts_rows_and_leaves_random_numbers_alone(example: Example) -> None:
     rows = RowsInMemory(example.batch)
     before = torch.get_rng_state()
-    first, again, other = (impute(example.model, rows, draw=True, seed=seed).x for seed in (1, 1, 2))
+    done: list[int] = []
+    first, again = (impute(example.model, rows, draw=True, seed=1, progress=done.append).x for _ in range(2))
+    assert sum(done) == 2 * len(rows)
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, again)
     several = [impute(example.model, rows, draw=True, seed=seed).x for seed in range(12)]
-    assert any(not torch.equal(one, other) for one in several)
+    assert any(not torch.equal(one, several[2]) for one in several)
 
 
 def test_the_effective_sample_size_tells_how_far_to_trust(example: Example) -> None:
@@ -170,42 +158,28 @@ def test_known_latents_are_kept_to() -> None:
     known = torch.full((3, 3), torch.nan, dtype=torch.float64)
     known[0] = torch.tensor([1.0, 0.0, 1.0])
     found = impute(example.model, TensorRows(example.batch.x, known=known)).x
-    mean = example.model.observation(known[0]).mean
+    mean = example.network.observation(known[0]).mean
     assert torch.allclose(found[0, [0, 3]], mean[[0, 3]], atol=1e-12, rtol=0)
 
 
-def test_progress_counts_rows() -> None:
+WITHOUT_GAPS = r"log_joint is nan at row 0, which has missing values .*missing=True"
+
+REFUSALS: list[tuple[Callable[[LatentVariableModel, Tensor], object], type[Exception], str]] = [
+    (
+        lambda model, x: impute(Wrapped(model), x),
+        UsageError,
+        "Wrapped does not give it: write its methods sample_la",
+    ),
+    (lambda model, x: impute(model, x, 0), UsageError, "samples must be 1 or more, not 0"),
+    (lambda model, x: impute(model, x.view(3, 2, 2)), UsageError, r"that are vectors .* not such of shape \(2, 2\)"),
+    (lambda model, x: impute(one_layer().model, x), NumericalError, WITHOUT_GAPS),
+    (lambda model, x: exact_likelihood(one_layer().model, x), NumericalError, WITHOUT_GAPS),
+    (lambda model, x: impute(model, x[:0]), UsageError, "no rows"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "sentence"), REFUSALS)
+def test_what_cannot_be_filled_in_is_said(call: Callable[..., object], error: type[Exception], sentence: str) -> None:
     example = with_gaps("one-layer")
-    done: list[int] = []
-    impute(example.model, RowsInMemory(example.batch), progress=done.append)
-    assert sum(done) == len(example.batch)
-
-
-class NotGenerative(LatentVariableModel):
-    """A model that cannot be drawn from."""
-
-    def __init__(self, model: LatentVariableModel) -> None:
-        super().__init__()
-        self.latent = model.latent
-
-    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
-        raise AssertionError
-
-    def posterior(self, batch: Batch) -> Posterior:
-        raise AssertionError
-
-
-def test_what_cannot_be_filled_in_is_said() -> None:
-    example = with_gaps("one-layer")
-    with pytest.raises(UsageError, match="NotGenerative does not give it: write its methods sample_latent and obs"):
-        impute(NotGenerative(example.model), example.batch.x)
-    with pytest.raises(UsageError, match="samples must be 1 or more, not 0"):
-        impute(example.model, example.batch.x, 0)
-    with pytest.raises(UsageError, match=r"only rows that are vectors are filled in, not such of shape \(2, 4\)"):
-        impute(example.model, torch.zeros(3, 2, 4))
-    with pytest.raises(NumericalError, match=r"log_joint is nan at row 0, which has missing values .*missing=True"):
-        impute(one_layer().model, example.batch.x)
-    with pytest.raises(NumericalError, match=r"log_joint is nan at row 0, which has missing values .*missing=True"):
-        exact_likelihood(one_layer().model, example.batch.x)
-    with pytest.raises(UsageError, match="no rows"):
-        impute(example.model, replace(example.batch, x=example.batch.x[:0], index=example.batch.index[:0]).x)
+    with pytest.raises(error, match=sentence):
+        call(example.model, example.batch.x)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
-from helpers.small_models import bits
+from helpers.small_models import bits, first_linear
 from jsa import BeliefNetwork, LatentSpace, Layer, StructuredPrediction
+from jsa.distributions import Factorized
 from jsa.errors import UsageError
 from jsa.evaluation.latent_effects import Effects, effects
 from jsa.evaluation.rows import TensorRows
@@ -21,12 +23,12 @@ def network(latent: LatentSpace, observed: Layer | None = None) -> BeliefNetwork
 
 def test_a_bit_moves_what_its_weights_say() -> None:
     model = network(LatentSpace.of(Layer("bernoulli", 2)))
-    linear = model.generative[0].network.layers[0]
+    linear, inference = first_linear(model.generative), first_linear(model.inference)
     with torch.no_grad():
         linear.weight.copy_(torch.tensor([[3.0, 0.0], [0.0, 0.0], [-2.0, 0.0], [0.0, 0.0]]))
         linear.bias.copy_(torch.tensor([-1.0, 0.5, 1.0, 0.0]))
-        model.inference[0].network.layers[0].weight.zero_()
-        model.inference[0].network.layers[0].bias.copy_(torch.tensor([-1.0, 2.0]))
+        inference.weight.zero_()
+        inference.bias.copy_(torch.tensor([-1.0, 2.0]))
     found = effects(model, ROWS)
     torch.testing.assert_close(found.shares[:, 1], torch.tensor([-1.0, 2.0]).sigmoid())
     torch.testing.assert_close(found.means[0, 0], torch.tensor([-1.0, 0.5, 1.0, 0.0]).sigmoid())
@@ -38,25 +40,24 @@ def test_a_bit_moves_what_its_weights_say() -> None:
     torch.testing.assert_close(found.explained, torch.stack([share * (1 - share) * steps, torch.tensor(0.0)]))
 
 
-@pytest.mark.parametrize(
-    "latent",
-    [
-        LatentSpace.of(Layer("bernoulli", 3)),
-        LatentSpace.of(Layer("bernoulli", 3), Layer("bernoulli", 2)),
-        LatentSpace.of(Layer("categorical", 2, classes=3)),
-    ],
-    ids=["bits", "two-layers", "classes"],
-)
-def test_the_others_stay_as_they_were_drawn(latent: LatentSpace, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = network(latent)
-    given = []
+BITS, CLASSES = Layer("bernoulli", 3), Layer("categorical", 2, classes=3)
+
+
+@pytest.mark.parametrize("layers", [(BITS,), (BITS, Layer("bernoulli", 2)), (CLASSES,)])
+def test_the_others_stay_as_they_were_drawn(layers: tuple[Layer, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    model = network(LatentSpace(layers))
+    given: list[Tensor] = []
     observation = model.observation
-    monkeypatch.setattr(model, "observation", lambda h, context: given.append(h.clone()) or observation(h, context))
+
+    def recorded(h: Tensor, context: Tensor | None) -> Factorized:
+        given.append(h.clone())
+        return observation(h, context)
+
+    monkeypatch.setattr(model, "observation", recorded)
     found = effects(model, ROWS, seed=5)
     torch.manual_seed(5)
     drawn = model.posterior(ROWS.batch(torch.arange(40))).sample(())
-    layer = latent.layers[0]
-    width = layer.width // layer.variables
+    layer, width = layers[0], layers[0].width // layers[0].variables
     values = torch.eye(3) if layer.kind == "categorical" else torch.tensor([[0.0], [1.0]])
     for variable in range(layer.variables):
         for number, value in enumerate(values):

@@ -5,15 +5,26 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 import torch
 from scipy import stats
 
+from helpers.extreme_models import Changed
 from helpers.significance import FAILURE_RATE, assert_mean, threshold
-from helpers.small_models import Example, RowsInMemory, conditional, enumerated, one_layer, repeated
-from jsa import Batch, BeliefNetwork, LatentSpace, Layer, exact_likelihood, likelihood, multi_sample_bounds
+from helpers.small_models import Example, RowsInMemory, conditional, one_layer, repeated
+from jsa import (
+    Batch,
+    BeliefNetwork,
+    LatentSpace,
+    LatentVariableModel,
+    Layer,
+    exact_likelihood,
+    likelihood,
+    multi_sample_bounds,
+)
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.draws import RowDraws
 from jsa.evaluation.likelihood import Likelihood
@@ -25,22 +36,19 @@ from jsa.model_calls import evaluate, posterior_of
 def with_wide_proposals() -> Example:
     """One layer whose importance weights vary little: the delta method is at home there."""
     example = one_layer()
-    assert isinstance(example.model, BeliefNetwork)
-    with torch.no_grad():
-        for parameter in example.model.parameters():
-            parameter.mul_(0.5)
+    for parameter in example.model.parameters():
+        parameter.data.mul_(0.5)
     return example
 
 
 def exact_nll(example: Example) -> float:
-    return -enumerated(example.model, example.batch).log_likelihood.mean().item()
+    return -example.exact.log_likelihood.mean().item()
 
 
 def relative_variance(example: Example) -> torch.Tensor:
     """Var w / (E w)^2 of each row, exactly."""
-    exact = enumerated(example.model, example.batch)
-    second_moment = (2 * exact.log_weights + exact.log_inference.detach()).logsumexp(0)
-    return (second_moment - 2 * exact.log_likelihood.detach()).exp() - 1
+    exact = example.exact
+    return ((2 * exact.log_weights + exact.log_inference).logsumexp(0) - 2 * exact.log_likelihood).exp() - 1
 
 
 def test_mean_weight_is_the_likelihood(example: Example) -> None:
@@ -51,7 +59,7 @@ def test_mean_weight_is_the_likelihood(example: Example) -> None:
         weights = evaluate(example.model, batch, posterior, h).log_weights.exp()
     by_row = weights.unflatten(1, (20, -1)).flatten(0, 1)
     assert len(by_row) == 20_000
-    assert_mean(by_row, enumerated(example.model, example.batch).log_likelihood.detach().exp())
+    assert_mean(by_row, example.exact.log_likelihood.exp())
 
 
 def test_estimate_is_the_exact_one_within_its_error(example: Example) -> None:
@@ -88,7 +96,7 @@ def test_upward_bias_has_the_right_sign_and_size() -> None:
 
 def test_row_error_is_the_spread_over_rows(example: Example) -> None:
     found = exact_likelihood(example.model, RowsInMemory(example.batch))
-    values = enumerated(example.model, example.batch).log_likelihood.detach()
+    values = example.exact.log_likelihood
     assert found.row_error == pytest.approx(float(values.std()) / math.sqrt(3), abs=1e-12)
 
 
@@ -103,9 +111,8 @@ def test_effective_sample_sizes_are_of_the_mean_and_of_the_worst_row() -> None:
 def test_perfect_proposals_leave_no_error() -> None:
     """Where q is the posterior all weights are p(x)."""
     model = BeliefNetwork(Layer("bernoulli", 2), LatentSpace.of(Layer("bernoulli", 2))).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
+    for parameter in model.parameters():
+        parameter.data.zero_()
     rows = RowsInMemory(Batch(torch.ones(3, 2, dtype=torch.float64), torch.arange(3)))
     found = likelihood(model, rows, samples=60)
     assert found.nll == pytest.approx(2 * math.log(2), abs=1e-12)
@@ -133,10 +140,8 @@ def test_exact_likelihood_of_many_rows_is_cut_into_chunks() -> None:
 
 def test_exact_likelihood_of_many_states_is_cut_into_chunks() -> None:
     model = BeliefNetwork(Layer("bernoulli", 3), LatentSpace.of(Layer("bernoulli", 13))).double()
-    rows = Batch(torch.tensor([[0.0, 1.0, 1.0]], dtype=torch.float64), torch.arange(1))
-    with torch.no_grad():
-        brute_force = enumerated(model, rows).log_likelihood.item()
-    assert exact_likelihood(model, RowsInMemory(rows)).nll == pytest.approx(-brute_force, abs=1e-12)
+    example = Example(model, Batch(torch.tensor([[0.0, 1.0, 1.0]], dtype=torch.float64), torch.arange(1)))
+    assert exact_likelihood(model, RowsInMemory(example.batch)).nll == pytest.approx(exact_nll(example), abs=1e-12)
 
 
 def test_bounds_rise_with_the_particles(example: Example) -> None:
@@ -149,7 +154,7 @@ def test_bounds_rise_with_the_particles(example: Example) -> None:
 
 
 def test_one_particle_is_the_evidence_lower_bound(example: Example) -> None:
-    exact = enumerated(example.model, example.batch)
+    exact = example.exact
     expected = (exact.inference * exact.log_weights).sum(0).mean().item()
     rows = RowsInMemory(repeated(example.batch, 20))
     found = multi_sample_bounds(example.model, rows, particles=(1,), samples=1_000)[1]
@@ -165,33 +170,41 @@ def test_all_samples_as_particles_are_the_likelihood() -> None:
     assert -bound == pytest.approx(likelihood(example.model, rows, samples=120, seed=3).nll, abs=1e-12)
 
 
-@pytest.mark.parametrize("particles", [(), (0,), (1, 101)])
-def test_bounds_need_particles_that_the_samples_can_give(particles: tuple[int, ...]) -> None:
-    example = one_layer()
-    with pytest.raises(UsageError, match="a bound takes 1 to 100 particles"):
-        multi_sample_bounds(example.model, RowsInMemory(example.batch), particles=particles, samples=100)
-
-
-@pytest.mark.parametrize("samples", [0, -5])
-def test_samples_are_needed(samples: int) -> None:
-    example = one_layer()
-    with pytest.raises(UsageError, match="samples must be 1 or more, not"):
-        likelihood(example.model, RowsInMemory(example.batch), samples=samples)
-
-
-EVALUATIONS = {
+Score = Callable[[LatentVariableModel, RowsInMemory | TensorRows | torch.Tensor], object]
+EVALUATIONS: dict[str, Score] = {
     "likelihood": likelihood,
     "exact_likelihood": exact_likelihood,
     "multi_sample_bounds": multi_sample_bounds,
 }
+PARTICLES = "a bound takes 1 to 100 particles"
 
 
-@pytest.mark.parametrize("name", EVALUATIONS)
-def test_rows_are_needed(name: str) -> None:
+def broken_at_row_2(example: Example) -> LatentVariableModel:
+    """The model where no state explains row 2."""
+    return Changed(example.model, lambda joint, rows, h: torch.where(rows.index == 2, -torch.inf, joint))
+
+
+def refusals() -> Iterator[tuple[Callable[[], object], type[Exception], str]]:
     example = one_layer()
-    nothing = example.batch.take(torch.arange(0))
-    with pytest.raises(UsageError, match="no rows to evaluate"):
-        EVALUATIONS[name](example.model, RowsInMemory(nothing))
+    model, rows = example.model, RowsInMemory(example.batch)
+    for particles in ((), (0,), (1, 101)):
+        yield partial(multi_sample_bounds, model, rows, particles=particles, samples=100), UsageError, PARTICLES
+    for samples in (0, -5):
+        yield partial(likelihood, model, rows, samples=samples), UsageError, "samples must be 1 or more, not"
+    for score in EVALUATIONS.values():
+        nothing = RowsInMemory(example.batch.take(torch.arange(0)))
+        yield partial(score, model, nothing), UsageError, "no rows to evaluate"
+    for score in (likelihood, exact_likelihood):
+        yield partial(score, broken_at_row_2(example), rows), NumericalError, r"log p\(x\) is -inf at row 2"
+    # Without the type checks of these tests, which would come first.
+    wrong = partial(inspect.unwrap(as_rows), [torch.ones(2, 3)])
+    yield wrong, UsageError, r"list is no data that can be evaluated: give a tensor, jsa\.TensorRows"
+
+
+@pytest.mark.parametrize(("call", "error", "sentence"), list(refusals()))
+def test_what_cannot_be_evaluated_is_refused(call: Callable[[], object], error: type[Exception], sentence: str) -> None:
+    with pytest.raises(error, match=sentence):
+        call()
 
 
 def test_one_sample_claims_no_error_that_it_cannot_know() -> None:
@@ -218,9 +231,8 @@ def test_a_record_of_figures_is_json_and_names_what_there_is_not() -> None:
     example = one_layer()
     one = likelihood(example.model, RowsInMemory(example.batch.take(torch.tensor([0]))), samples=1)
     record = figures_record(one)
-    assert {name for name, value in record.items() if value is None} == {
-        *("row_error", "monte_carlo_error", "upward_bias"),
-    }
+    nothing = {name for name, value in record.items() if value is None}
+    assert nothing == {"row_error", "monte_carlo_error", "upward_bias"}
     exact = figures_record(exact_likelihood(example.model, RowsInMemory(example.batch)))
     assert exact["effective_sample_size"] is None
     assert exact["monte_carlo_error"] == 0
@@ -230,27 +242,16 @@ def test_a_record_of_figures_is_json_and_names_what_there_is_not() -> None:
 @pytest.mark.parametrize("name", EVALUATIONS)
 def test_mode_is_restored_and_no_gradient_is_recorded(name: str) -> None:
     example = one_layer()
-    example.model.train()
     modes: list[tuple[bool, bool]] = []
-    log_joint = example.model.log_joint
 
-    def watching(batch: Batch, h: torch.Tensor) -> torch.Tensor:
-        modes.append((example.model.training, torch.is_grad_enabled()))
-        return log_joint(batch, h)
+    def watched(joint: torch.Tensor, batch: Batch, h: torch.Tensor) -> torch.Tensor:
+        modes.append((model.training, torch.is_grad_enabled()))
+        return joint
 
-    example.model.log_joint = watching
-    EVALUATIONS[name](example.model, RowsInMemory(example.batch))
+    model = Changed(example.model, watched).train()
+    EVALUATIONS[name](model, RowsInMemory(example.batch))
     assert set(modes) == {(False, False)}
-    assert example.model.training
-
-
-def test_a_row_that_no_draw_explains_is_named() -> None:
-    example = one_layer()
-    log_joint = example.model.log_joint
-    example.model.log_joint = lambda batch, h: torch.where(batch.index == 2, -torch.inf, log_joint(batch, h))
-    for score in (likelihood, exact_likelihood):
-        with pytest.raises(NumericalError, match=r"log p\(x\) is -inf at row 2"):
-            score(example.model, RowsInMemory(example.batch))
+    assert model.training
 
 
 def test_progress_counts_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,12 +269,6 @@ def test_text_says_what_is_needed_to_judge_the_figure() -> None:
         assert part in text
 
 
-@pytest.mark.parametrize(("bias", "warned"), [(0.01, False), (0.5, True)])
-def test_too_few_samples_are_warned_of(bias: float, warned: bool) -> None:
-    found = Likelihood(91.2, 0.5, 0.01, bias, 12.3, 1.1, 1_000, 10_000)
-    assert (found.warning is not None) == warned
-
-
 @pytest.mark.parametrize("name", EVALUATIONS)
 def test_a_tensor_is_taken_as_its_rows(name: str) -> None:
     example = conditional()
@@ -284,16 +279,10 @@ def test_a_tensor_is_taken_as_its_rows(name: str) -> None:
     assert EVALUATIONS[name](plain.model, plain.batch.x) == EVALUATIONS[name](plain.model, RowsInMemory(plain.batch))
 
 
-def test_what_is_no_data_is_answered_with_what_to_give() -> None:
-    with pytest.raises(UsageError, match=r"list is no data that can be evaluated: give a tensor, jsa\.TensorRows"):
-        # Without the type checks of these tests, which would come first.
-        inspect.unwrap(as_rows)([torch.ones(2, 3)])
-
-
 @pytest.mark.parametrize(
     ("bias", "words"), [(0.05, "biased upward by about 0.05"), (0.3, "biased upward by at least 0.30")]
 )
-def test_a_bias_that_cannot_be_told_is_a_lower_bound(bias: float, words: str) -> None:
+def test_too_few_samples_are_warned_of_and_their_bias_is_a_lower_bound(bias: float, words: str) -> None:
     found = Likelihood(80.0, 0.2, 0.01, bias, 3.0, 1.0, samples=1000, rows=100)
     assert str(found).endswith(words)
     assert (found.warning is not None) == (bias > 0.1)

@@ -2,62 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from helpers.significance import assert_frequencies, assert_mean
-from helpers.small_models import Example, bits, categorical, enumerated, one_layer, randomize, state_numbers, two_layers
-from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Stage
-
-
-def network_of(example: Example) -> BeliefNetwork:
-    assert isinstance(example.model, BeliefNetwork)
-    return example.model
+from helpers.small_models import Example, bits, categorical, one_layer, randomize, state_numbers, two_layers
+from jsa import Batch, BeliefNetwork, LatentSpace, Layer
 
 
 def prior_probabilities(model: BeliefNetwork) -> torch.Tensor:
     """p(h) of every state, by summing p(x, h) over every x."""
     x = LatentSpace.of(model.observed).enumerate(torch.float64)
-    with torch.no_grad():
-        return enumerated(model, Batch(x, torch.arange(len(x)))).log_joint.exp().sum(1)
+    return Example(model, Batch(x, torch.arange(len(x)))).exact.log_joint.exp().sum(1)
 
 
 @pytest.mark.parametrize("make", [one_layer, two_layers, categorical])
-def test_joint_probabilities_sum_to_one(make: object) -> None:
-    assert callable(make)
-    assert float(prior_probabilities(network_of(make())).sum()) == pytest.approx(1, abs=1e-12)
-
-
-@pytest.mark.parametrize("make", [one_layer, two_layers, categorical])
-def test_latent_samples_have_the_law_of_the_prior(make: object) -> None:
-    assert callable(make)
-    model = network_of(make())
-    draws = model.sample_latent((50_000,))
-    assert_frequencies(state_numbers(model, draws), prior_probabilities(model))
+def test_latent_samples_have_the_law_of_the_prior_and_probabilities_sum_to_one(make: Callable[[], Example]) -> None:
+    model = make().network
+    expected = prior_probabilities(model)
+    assert float(expected.sum()) == pytest.approx(1, abs=1e-12)
+    assert_frequencies(state_numbers(model, model.sample_latent((50_000,))), expected)
 
 
 @pytest.mark.parametrize("make", [one_layer, two_layers])
-def test_observations_have_the_law_of_the_model(make: object) -> None:
-    assert callable(make)
-    model = network_of(make())
+def test_observations_have_the_law_of_the_model(make: Callable[[], Example]) -> None:
+    model = make().network
     x = LatentSpace.of(model.observed).enumerate(torch.float64)
     draws = model.observation(model.sample_latent((50_000,))).sample()
-    exact = enumerated(model, Batch(x, torch.arange(len(x)))).log_likelihood.detach().exp()
+    exact = Example(model, Batch(x, torch.arange(len(x)))).exact.log_likelihood.exp()
     numbers = (draws.unsqueeze(1) == x).all(-1).long().argmax(1)
     assert_frequencies(numbers, exact)
-
-
-def test_joint_is_the_product_of_the_conditionals() -> None:
-    example = two_layers()
-    model = network_of(example)
-    h = model.posterior(example.batch).sample((3,))
-    lower, upper = h[..., :2], h[..., 2:]
-    expected = (
-        model.generative[0](lower).log_prob(example.batch.x)
-        + model.generative[1](upper).log_prob(lower)
-        + model.prior.log_prob(upper)
-    )
-    assert torch.allclose(model.log_joint(example.batch, h), expected, atol=1e-12, rtol=0)
 
 
 def test_three_layers_of_three_kinds() -> None:
@@ -77,16 +53,12 @@ def test_three_layers_of_three_kinds() -> None:
     assert model.sample_latent((7,)).shape == (7, latent.width)
 
 
-def test_a_fixed_prior_is_no_parameter_and_travels_with_the_model() -> None:
+def test_a_learned_prior_is_a_parameter_and_a_fixed_one_travels_with_the_model() -> None:
     model = BeliefNetwork(Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 3)))
+    assert "prior_parameters" in dict(one_layer().model.named_parameters())
     assert "prior_parameters" not in dict(model.named_parameters())
     assert model.double().prior_parameters.dtype == torch.float64
     assert torch.allclose(model.prior.mean, torch.full((3,), 0.5, dtype=torch.float64))
-
-
-def test_a_learned_prior_is_a_parameter() -> None:
-    model = BeliefNetwork(Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 3)), prior="learned")
-    assert "prior_parameters" in dict(model.named_parameters())
 
 
 def test_gaussian_prior_samples_are_standard() -> None:
@@ -100,11 +72,3 @@ def test_a_belief_network_has_no_context() -> None:
     model = BeliefNetwork(Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 3)))
     with pytest.raises(TypeError, match="no context"):
         model.sample_latent((2,), context=torch.ones(2, 1))
-
-
-def test_gradients_reach_every_parameter(example: Example) -> None:
-    estimator = JSA(example.model.latent, rows=3, particles=3, stage=Stage.PERSISTENT)
-    estimator(example.model, example.batch).loss.backward()
-    for name, parameter in example.model.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.norm() > 0, name

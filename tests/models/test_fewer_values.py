@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.small_models import enumerated
+from helpers.small_models import Example, randomize
 from jsa import Batch, BeliefNetwork, LatentSpace, Layer, StructuredPrediction, check_model
 from jsa.errors import UsageError
 from jsa.evaluation.codes import compact
@@ -30,16 +30,11 @@ class Case:
     make: Callable[[Layer, Sequence[int] | None], Model]
 
     def model(self, values: Sequence[int] | None) -> Model:
-        torch.manual_seed(0)
-        model = self.make(self.observed, values).double()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.normal_()
-        return model
+        return randomize(self.make(self.observed, values), seed=1)
 
     def batch(self, x: Tensor) -> Batch:
         conditional = self.make is structured_prediction
-        return Batch(x, torch.arange(len(x)), CONTEXT.double().expand(len(x), -1) if conditional else None)
+        return Batch(x, torch.arange(len(x)), CONTEXT.to(x).expand(len(x), -1) if conditional else None)
 
     @property
     def possible(self) -> Tensor:
@@ -72,8 +67,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 def total(case: Case, values: Sequence[int] | None) -> float:
     """The probability of all rows that can be."""
-    log_likelihood = enumerated(case.model(values), case.batch(case.possible)).log_likelihood
-    return float(log_likelihood.detach().exp().sum())
+    return float(Example(case.model(values), case.batch(case.possible)).exact.log_likelihood.exp().sum())
 
 
 def test_the_rows_that_can_be_have_all_probability(case: Case) -> None:
@@ -84,10 +78,8 @@ def test_the_rows_that_can_be_have_all_probability(case: Case) -> None:
 def test_nothing_else_is_drawn_or_filled_in(case: Case) -> None:
     model, limits = case.model(case.values).float(), torch.tensor(case.values)
     space = LatentSpace.of(case.observed)
-    context = case.batch(case.possible[:1].float()).context
-    given = None if context is None else context.float()
-    shape = (5000,)
-    h = model.sample_latent(shape, given)
+    given = case.batch(case.possible[:1].float()).context
+    h = model.sample_latent((5000,), given)
     x = model.observation(h, given).sample()
     assert (compact(space, x) < limits).all()
     rows = torch.full((500, case.observed.width), torch.nan)
@@ -99,11 +91,8 @@ def test_nothing_else_is_drawn_or_filled_in(case: Case) -> None:
 
 def test_checks_pass_and_weights_are_as_ever(case: Case) -> None:
     model = case.model(case.values).float()
-    batch = case.batch(case.possible.float())
-    given = None if batch.context is None else batch.context.float()
-    check_model(model, Batch(batch.x, batch.index, given))
-    weights = set(model.state_dict())
-    assert weights == set(case.model(None).state_dict())
+    check_model(model, case.batch(case.possible.float()))
+    assert set(model.state_dict()) == set(case.model(None).state_dict())
 
 
 def test_all_values_are_no_restriction() -> None:
@@ -117,11 +106,7 @@ def test_all_values_are_no_restriction() -> None:
 @pytest.mark.parametrize(
     ("layer", "values"),
     [
-        (Layer("categorical", 2, 3), [3, 4]),
-        (Layer("categorical", 2, 3), [0, 3]),
-        (Layer("categorical", 2, 3), [2]),
-        (Layer("categorical", 2, 3), [3]),
-        (Layer("categorical", 2, 3), [3, 3, 3]),
+        *((Layer("categorical", 2, 3), values) for values in ([3, 4], [0, 3], [2], [3], [3, 3, 3])),
         (Layer("bernoulli", 2), [3, 1]),
         (Layer("gaussian", 2), [2, 1]),
     ],

@@ -23,20 +23,19 @@ def test_context_apart_is_context_concatenated(hidden: tuple[int, ...]) -> None:
         assert torch.allclose(one, other, atol=1e-9, rtol=0)
 
 
-ACTIVATIONS = {
-    "leaky-relu": nn.LeakyReLU(0.3),
-    "relu": nn.ReLU(),
-    "tanh": nn.Tanh(),
-    "elu": nn.ELU(),
-    "gelu": nn.GELU(),
-}
+ACTIVATIONS: list[tuple[Style, nn.Module]] = [
+    (Style(activation="leaky-relu", negative_slope=0.3), nn.LeakyReLU(0.3)),
+    (Style(activation="relu"), nn.ReLU()),
+    (Style(activation="tanh"), nn.Tanh()),
+    (Style(activation="elu"), nn.ELU()),
+    (Style(activation="gelu"), nn.GELU()),
+]
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_network_is_the_layers_with_the_activation_between_them(activation: str) -> None:
-    network = Perceptron(3, (7, 5), 4, style=Style(activation=activation, negative_slope=0.3))
+@pytest.mark.parametrize(("style", "between"), ACTIVATIONS)
+def test_network_is_the_layers_with_the_activation_between_them(style: Style, between: nn.Module) -> None:
+    network = Perceptron(3, (7, 5), 4, style=style)
     linear = list(network.layers)
-    between = ACTIVATIONS[activation]
     by_hand = nn.Sequential(linear[0], between, linear[1], between, linear[2])
     main = torch.randn(6, 3)
     assert torch.allclose(network(main), by_hand(main), atol=3e-7)
@@ -45,7 +44,7 @@ def test_network_is_the_layers_with_the_activation_between_them(activation: str)
 
 def test_xavier_weights_fill_glorots_range() -> None:
     network = Perceptron(300, (), 200, style=Style(initialization="xavier", initial_bias=-1.0))
-    (linear,) = network.layers
+    linear = network.first
     limit = (6 / 500) ** 0.5
     assert 0.99 * limit < linear.weight.abs().max() <= limit
     assert abs(linear.weight.std() / (limit / 3**0.5) - 1) < 0.02
@@ -57,5 +56,5 @@ def test_torchs_own_initialization_is_the_default() -> None:
     network = Perceptron(30, (), 20)
     torch.manual_seed(4)
     expected = nn.Linear(30, 20)
-    assert torch.equal(network.layers[0].weight, expected.weight)
-    assert torch.equal(network.layers[0].bias, expected.bias)
+    assert torch.equal(network.first.weight, expected.weight)
+    assert torch.equal(network.first.bias, expected.bias)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers.significance import assert_frequencies
-from helpers.small_models import Example, conditional, enumerated, state_numbers
+from helpers.small_models import Example, conditional, state_numbers
 from jsa import Batch, LatentSpace, Layer, StructuredPrediction
 from jsa.errors import UsageError
 
@@ -16,17 +16,12 @@ def example() -> Example:
     return conditional()
 
 
-def with_every_observation(example: Example, row: int) -> Batch:
-    """All observations, each with the context of one row."""
+def prior_probabilities(example: Example, row: int) -> torch.Tensor:
+    """p(h) of every state given the context of one row, by summing over every observation."""
     x = LatentSpace.of(Layer("bernoulli", 4)).enumerate(torch.float64)
     assert example.batch.context is not None
-    return Batch(x, torch.arange(len(x)), example.batch.context[row].expand(len(x), -1))
-
-
-def test_probabilities_given_a_context_sum_to_one(example: Example) -> None:
-    for row in range(3):
-        total = enumerated(example.model, with_every_observation(example, row)).log_joint.exp().sum().item()
-        assert total == pytest.approx(1, abs=1e-12)
+    batch = Batch(x, torch.arange(len(x)), example.batch.context[row].expand(len(x), -1))
+    return Example(example.model, batch).exact.log_joint.exp().sum(1)
 
 
 def test_latent_samples_have_the_law_of_the_prior_of_their_context(example: Example) -> None:
@@ -35,7 +30,8 @@ def test_latent_samples_have_the_law_of_the_prior_of_their_context(example: Exam
     assert draws.shape == (20_000, 3, 3)
     numbers = state_numbers(example.model, draws)
     for row in range(3):
-        expected = enumerated(example.model, with_every_observation(example, row)).log_joint.detach().exp().sum(1)
+        expected = prior_probabilities(example, row)
+        assert float(expected.sum()) == pytest.approx(1, abs=1e-12)
         assert_frequencies(numbers[:, row], expected)
 
 
