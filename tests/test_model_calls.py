@@ -152,9 +152,11 @@ def test_what_is_known_holds_where_one_layer_is_the_whole_posterior() -> None:
 @pytest.mark.parametrize("name", ["jsa", "vimco", "st-gumbel-softmax", "rebar"])
 def test_a_layer_of_other_variables_is_refused(make: Callable[[LatentSpace, Tensor], object], name: str) -> None:
     model = OwnModel(q=make)
-    with pytest.raises(UsageError, match=r"layer 0 of q\(h \| x\) has .*, and the latent space 4 bernoulli variables"):
+    with pytest.raises(
+        UsageError, match=r"layer 0 of q\(h \| x\) has .*, but the latent space has 4 bernoulli variables"
+    ):
         built(name)(model, rows())
-    with pytest.raises(UsageError, match="and the latent space 4 bernoulli variables"):
+    with pytest.raises(UsageError, match="but the latent space has 4 bernoulli variables"):
         likelihood(model, rows().x, samples=10)
 
 
@@ -198,26 +200,26 @@ def too_narrow(space: LatentSpace, logits: Tensor) -> Unpacking:
 
 
 OTHER_WIDTH = r"drew states of shape .*: their last two dimensions must be \(6, 4\)"
-OTHER_INPUTS = r"was made with inputs=7, and x with its context has 5 numbers a row: .* it"
-OTHER_LAYER = r"layer 1 of q\(h \| x\) has 2 bernoulli variables, and .* 1 categorical variable of 2 classes"
-NO_LATENT = r"OwnModel does not say what its latent state is: set self.latent = "
+OTHER_INPUTS = r"was made with inputs=7, but x with its context has 5 numbers per row: .* it"
+OTHER_LAYER = r"layer 1 of q\(h \| x\) has 2 bernoulli variables, but .* 1 categorical variable of 2 classes"
+NO_LATENT = r"OwnModel has no latent space: set self.latent = "
 
 REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: VIMCO(2)(OwnModel(q=lambda space, logits: logits), rows()), "OwnModel.posterior returned Tensor"),
-    (lambda: VIMCO(2)(OwnModel(), rows().x), r"from a Batch\(x, row_numbers\), not from a Tensor"),
-    (lambda: Learner(OwnModel(), VIMCO(2))((rows().x, rows().index)), "not from a tuple"),
+    (lambda: VIMCO(2)(OwnModel(), rows().x), r"not from Tensor: pass Batch\(x, row_numbers\)"),
+    (lambda: Learner(OwnModel(), VIMCO(2))((rows().x, rows().index)), "not from tuple: pass"),
     (
         lambda: likelihood(Learner(OwnModel(), VIMCO(2)), rows().x),  # type: ignore[arg-type]
-        "Learner is no LatentVariableModel.*its model",
+        "Learner is not a LatentVariableModel: .* learner.model",
     ),
     (
         lambda: JSA(OwnModel(), rows=6),  # type: ignore[arg-type]
-        "JSA asks what a state is made of, model.latent, and was given a OwnModel",
+        "JSA needs a LatentSpace, not OwnModel: pass model.latent",
     ),
-    (lambda: built("nvil", OwnModel()), "NVIL asks what a state"),  # type: ignore[arg-type]
-    (lambda: built("relax", OwnModel()), "RELAX asks what a state is"),  # type: ignore[arg-type]
-    (lambda: JSA(BITS, rows=6.0), "rows is a whole number, not 6.0"),  # type: ignore[arg-type]
-    (lambda: Categorical(torch.zeros(12), classes=5), "12 logits are not those of whole variables of 5 classes"),
+    (lambda: built("nvil", OwnModel()), "NVIL needs a LatentSpace"),  # type: ignore[arg-type]
+    (lambda: built("relax", OwnModel()), "RELAX needs a LatentSpace"),  # type: ignore[arg-type]
+    (lambda: JSA(BITS, rows=6.0), "rows must be a whole number, not 6.0"),  # type: ignore[arg-type]
+    (lambda: Categorical(torch.zeros(12), classes=5), "12 logits are not a multiple of 5 classes: give 5 per variable"),
     (lambda: VIMCO(2)(unnamed(), rows()), NO_LATENT),
     (lambda: built("nvil", inputs=7)(OwnModel(), rows()), OTHER_INPUTS),
     (lambda: built("relax", inputs=7)(OwnModel(), rows()), OTHER_INPUTS),

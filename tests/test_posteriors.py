@@ -83,7 +83,7 @@ def test_draws_carry_no_gradient_and_probabilities_reach_every_layer() -> None:
 
 INDEPENDENT = r"wrap it in torch\.distributions\.Independent"
 REFUSALS: list[tuple[Callable[[], object], str]] = [
-    (lambda: LayeredPosterior(SPACE, Bernoulli(torch.zeros(2, 2))), "3 layers need as many conditionals, not 1"),
+    (lambda: LayeredPosterior(SPACE, Bernoulli(torch.zeros(2, 2))), "3 layers need one conditional each, not 1"),
     (lambda: TorchPosterior(torch.distributions.Bernoulli(logits=torch.zeros(5, 3))), INDEPENDENT),
     (lambda: TorchPosterior(torch.distributions.OneHotCategorical(logits=torch.zeros(3))), INDEPENDENT),
     (lambda: TorchPosterior(torch.distributions.OneHotCategorical(logits=torch.zeros(5, 4, 3))), INDEPENDENT),
@@ -138,5 +138,5 @@ def test_what_a_posterior_does_not_offer_is_made_up_for() -> None:
     assert ours.layered("a method") is ours.own
     with pytest.raises(UsageError, match=r"a method needs the logits .* TorchPosterior does not: use vimco"):
         theirs.layered("a method")
-    with pytest.raises(UsageError, match=r"TorchPosterior does not tell .* give it a method known_log_prob\(h\)"):
+    with pytest.raises(UsageError, match=r"TorchPosterior cannot score .* define known_log_prob\(h\)"):
         theirs.known_log_prob(h)
