@@ -10,28 +10,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from jsa.cli import main
+from helpers.own_tables import save
+from helpers.terminal import Terminal, exit_code, run_jsa
 from jsa.experiments.jobs import Deviations, Places, plan
 from jsa.experiments.runner import Lines, run_jobs
 
-SMALL = ["--epochs", "6", "--screening-samples", "5", "--samples", "20", "--draws", "20", "--columns", "categorical"]
-METHODS = ["--methods", "jsa", "rloo"]
+SMALL = "--epochs 6 --screening-samples 5 --samples 20 --draws 20 --columns categorical --methods jsa rloo"
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "tiny.csv"
     random = np.random.default_rng(0)
     blocks = random.integers(0, 2, (500, 4)).repeat(4, axis=1) ^ (random.random((500, 16)) < 0.05)
-    np.savetxt(path, blocks, fmt="%d", delimiter=",")
-    return path
+    return save(tmp_path_factory.mktemp("data") / "tiny.csv", blocks)
 
 
 def places(folder: Path) -> list[str]:
@@ -40,14 +37,14 @@ def places(folder: Path) -> list[str]:
 
 
 def flags(table: Path, folder: Path) -> list[str]:
-    return ["reproduce", "table2", "--data", str(table), *SMALL, *METHODS, *places(folder)]
+    return ["reproduce", "table2", "--data", str(table), *SMALL.split(), *places(folder)]
 
 
 @pytest.fixture(scope="module")
 def whole(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results without any kill."""
     folder = tmp_path_factory.mktemp("whole")
-    assert main(flags(table, folder)) == 0
+    run_jsa(*flags(table, folder))
     return folder
 
 
@@ -94,24 +91,21 @@ def test_it_leaves_results_and_a_table(whole: Path) -> None:
 
 
 def test_a_second_call_reuses_everything(
-    table: Path, whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    table: Path, whole: Path, jsa: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
-    assert main(flags(table, whole)) == 0
-    assert "2 runs, 2 of them done" in capsys.readouterr().out
+    assert "2 runs, 2 of them done" in jsa(*flags(table, whole)).out
 
 
 def test_results_of_another_table_of_the_same_name_are_not_reused(
-    table: Path, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table: Path, whole: Path, tmp_path: Path, jsa: Terminal
 ) -> None:
     other = tmp_path / table.name
     other.write_text(table.read_text())
-    assert main([*flags(other, whole), "--dry-run"]) == 2
-    assert "is the result of another job" in capsys.readouterr().err
+    assert "is the result of another job" in jsa(*flags(other, whole), "--dry-run", code=2).err
     first, *rest = table.read_text().splitlines()
     other.write_text("\n".join([*rest, first, ""]))
-    assert main([*flags(other, whole), "--dry-run"]) == 0
-    assert "2 runs, 0 of them done" in capsys.readouterr().out
+    assert "2 runs, 0 of them done" in jsa(*flags(other, whole), "--dry-run").out
 
 
 @pytest.mark.parametrize(
@@ -123,24 +117,17 @@ def test_results_of_another_table_of_the_same_name_are_not_reused(
     ],
 )
 def test_what_would_fail_in_the_end_is_refused_before_the_work(
-    table: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    option: str,
-    folder: str,
-    sentence: str,
+    table: Path, tmp_path: Path, jsa: Terminal, monkeypatch: pytest.MonkeyPatch, option: str, folder: str, sentence: str
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
     (tmp_path / "file").write_text("")
     (tmp_path / "damaged" / "table1" / "short").mkdir(parents=True)
     (tmp_path / "damaged" / "table1" / "short" / "linear-jsa-seed0.json").write_text("{")
-    assert main([*flags(table, tmp_path), option, str(tmp_path / folder)]) == 2
-    assert sentence in capsys.readouterr().err
+    assert sentence in jsa(*flags(table, tmp_path), option, tmp_path / folder, code=2).err
 
 
 def test_a_run_that_another_process_has_is_said_to_be_in_use(
-    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also while the other one goes on writing into the log that both have."""
     deviations = Deviations(data=str(table), epochs=6, screening_samples=5, samples=20, draws=20)
@@ -168,7 +155,7 @@ def test_a_killed_job_and_a_killed_command_are_continued(table: Path, whole: Pat
     process.communicate()
     # The processes of its jobs end by themselves.
     until(lambda: not workers(tmp_path))
-    assert main(flags(table, tmp_path)) == 0
+    run_jsa(*flags(table, tmp_path))
     assert timeless(tmp_path) == timeless(whole)
 
 
@@ -182,7 +169,7 @@ def test_a_stopped_command_says_how_to_go_on(table: Path, tmp_path: Path, whole:
         "jsa: stopped with every run at a checkpoint by SIGTERM; continue with: the same command"
     )
     assert workers(tmp_path) == []
-    assert main(flags(table, tmp_path)) == 0
+    run_jsa(*flags(table, tmp_path))
     assert timeless(tmp_path) == timeless(whole)
 
 
@@ -193,47 +180,39 @@ def test_a_run_with_other_settings_is_no_cell_of_the_table(
         target = tmp_path / path.relative_to(whole)
         target.parent.mkdir(parents=True)
         target.write_text(path.read_text().replace('"batch_size": 200', '"batch_size": 100'))
-    assert main(flags(table, tmp_path)) == 1
+    assert exit_code(*flags(table, tmp_path)) == 1
     said = capfd.readouterr().err
     assert "was made with other settings than this job has: move it away" in said
     assert "2 of 2 runs failed; the same command continues them" in said
 
 
-def test_a_dry_run_begins_nothing(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*flags(table, tmp_path), "--dry-run"]) == 0
-    assert "categorical-jsa-seed0: to be begun" in capsys.readouterr().out
+def test_a_dry_run_begins_nothing(table: Path, tmp_path: Path, jsa: Terminal) -> None:
+    assert "categorical-jsa-seed0: to be begun" in jsa(*flags(table, tmp_path), "--dry-run").out
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["table1", "--methods", "jas"], "there is no method 'jas'"),
-        (["table1", "--seeds", "0"], "seeds must be 1 or more, not 0"),
-        (["table1", "--epochs", "0"], "epochs must be 1 or more, not 0"),
-        (["table2", "--draws", "10"], "draws must be 20 or more, not 10"),
-        (["table2", "--samples", "1"], "samples must be 2 or more, not 1"),
-        (["all", "--data", "mnist-static"], "--data replaces the data of one table: name table1, table2, table3, not"),
-        (["table1", "--data", "nowhere.csv"], "nowhere.csv"),
-        (["figures", "--results", "nowhere"], "there are no results to draw"),
+        ("table1 --methods jas", "there is no method 'jas'"),
+        ("table1 --seeds 0", "seeds must be 1 or more, not 0"),
+        ("table1 --epochs 0", "epochs must be 1 or more, not 0"),
+        ("table2 --draws 10", "draws must be 20 or more, not 10"),
+        ("table2 --samples 1", "samples must be 2 or more, not 1"),
+        ("all --data mnist-static", "--data replaces the data of one table: name table1, table2, table3, not"),
+        ("table1 --data nowhere.csv", "nowhere.csv"),
+        ("figures --results nowhere", "there are no results to draw"),
     ],
 )
-def test_wrong_arguments_get_one_sentence(
-    arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with suppress(SystemExit):
-        assert main(["reproduce", *places(tmp_path), *arguments]) in (1, 2)
-    shown = capsys.readouterr().err
-    assert sentence in shown
-    assert "Traceback" not in shown
+def test_wrong_arguments_get_one_sentence(arguments: str, sentence: str, tmp_path: Path, jsa: Terminal) -> None:
+    assert sentence in jsa("reproduce", *places(tmp_path), arguments, code=2).err
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("flag", [True, False])
 def test_missing_published_data_has_a_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flag: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jsa: Terminal, flag: bool
 ) -> None:
     monkeypatch.setenv("JSA_DATA_DIR", "" if flag else str(tmp_path))
-    given = ["--data-dir", str(tmp_path)] if flag else []
-    assert main(["reproduce", "table1", *places(tmp_path), *given]) == 1
-    assert "--data mnist-static" in capsys.readouterr().err
+    given = f"--data-dir {tmp_path}" if flag else ""
+    assert "--data mnist-static" in jsa("reproduce table1", *places(tmp_path), given, code=1).err

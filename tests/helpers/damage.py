@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -39,6 +41,17 @@ def kept(count: int) -> Damage:
 def holding(content: bytes | str) -> Damage:
     """Other content."""
     return lambda path: path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def edited(change: Callable[[dict[str, Any]], object]) -> Damage:
+    """A JSON record in which something is changed."""
+
+    def edit(path: Path) -> None:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        change(record)
+        path.write_text(json.dumps(record), encoding="utf-8")
+
+    return edit
 
 
 def rewritten(

@@ -93,13 +93,10 @@ def test_every_curve_is_drawn_with_all_its_points(page: Page) -> None:
     # JSA and VIMCO, each on training and test rows, with twenty points each.
     assert len(drawn) == 4
     assert all(path.count("L") == 19 and "NaN" not in path for path in drawn)
-    for selector, count in (
-        (f"{CHART} path.dashed", 2),
-        (f"{CHART} line.switch", 1),
-        ('[data-section="variance"] path.band', 1),
-        ('[data-section="chains"] .chart:not([hidden])', 3),
-    ):
-        expect(page.locator(selector)).to_have_count(count)
+    expect(page.locator(f"{CHART} path.dashed")).to_have_count(2)
+    expect(page.locator(f"{CHART} line.switch")).to_have_count(1)
+    expect(page.locator('[data-section="variance"] path.band')).to_have_count(1)
+    expect(page.locator('[data-section="chains"] .chart:not([hidden])')).to_have_count(3)
 
 
 def test_the_legend_hides_and_shows_a_curve(page: Page) -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from helpers.damage import Damage, edited, holding
 from helpers.small_reports import Parsed, save
 from helpers.small_results import COMMIT, result
-from jsa.cli import main
 from jsa.errors import UsageError
 from jsa.experiments.jobs import Deviations
 from jsa.experiments.report import results_page
+from jsa.experiments.results import Result
 from jsa.report.page import render_page
 
 
-def page(folder: Path) -> Parsed:
+def page(folder: Path, *results: Result) -> Parsed:
+    """The page about these results."""
+    for one in results:
+        save(one, folder)
     return Parsed(render_page(results_page(folder)))
 
 
@@ -27,10 +30,13 @@ def differences(found: Parsed) -> list[str]:
     return [name for name in classes if name.startswith("difference")]
 
 
+def of_job(**changed: str) -> Damage:
+    """The result of another job."""
+    return edited(lambda record: record["job"].update(changed))
+
+
 def test_a_cell_has_our_figure_the_papers_and_the_difference(tmp_path: Path) -> None:
-    save(result("jsa", 105.0), tmp_path)
-    save(result("jsa", 106.0, seed=1), tmp_path)
-    found = page(tmp_path)
+    found = page(tmp_path, result("jsa", 105.0), result("jsa", 106.0, seed=1))
     # Mean and deviation of both seeds, against 105.5±0.1.
     assert "105.50±0.71 paper 105.5±0.1 +0.00" in found.text
     assert "not run paper 107.2±0.1" in found.text
@@ -40,79 +46,73 @@ def test_a_cell_has_our_figure_the_papers_and_the_difference(tmp_path: Path) -> 
 
 
 def test_own_methods_stand_below_the_rule(tmp_path: Path) -> None:
-    save(result("hybrid", 104.0), tmp_path)
-    text = page(tmp_path).text
+    text = page(tmp_path, result("hybrid", 104.0)).text
     assert text.index("ARM") < text.index(" ours ") < text.index("JSA-Rao-Blackwell") < text.index("104.00")
 
 
 def test_a_run_that_was_cut_short_is_marked_in_its_cell_and_in_the_list(tmp_path: Path) -> None:
     one = result("jsa", 105.0)
-    save(replace(one, stopped_at=700, best_epoch=650, leading=(replace(one.leading[0], epoch=650),)), tmp_path)
-    text = page(tmp_path).text
+    short = replace(one, stopped_at=700, best_epoch=650, leading=(replace(one.leading[0], epoch=650),))
+    text = page(tmp_path, short).text
     assert "105.00 [stopped at epoch 700 of 1000] paper 105.5±0.1 -0.50" in text
     assert "JSA, seed 0 stopped at epoch 700 of 1000 Table 1, Linear 105.00" in text
 
 
 def test_a_difference_is_colored_only_where_it_can_be_compared(tmp_path: Path) -> None:
-    save(result("jsa", 104.0), tmp_path / "paper")
-    save(result("jsa", 104.0, budget="short"), tmp_path / "short")
-    save(result("jsa", 104.0, deviations=Deviations(data="mnist-static")), tmp_path / "other")
     # Of other data there is no difference.
-    kinds = {name: differences(page(tmp_path / name)) for name in ("paper", "short", "other")}
-    assert kinds == {"paper": ["difference better"], "short": ["difference neither"], "other": []}
-    assert "not comparable with the paper's figures" in page(tmp_path / "short").text
-    other = page(tmp_path / "other").text
-    assert "deviating: data=mnist-static" in other
-    assert "with Bernoulli variables on mnist-static" in other
-    assert "not comparable with the paper's figures" in other
+    data = Deviations(data="mnist-static")
+    results = (result("jsa", 104.0), result("jsa", 104.0, budget="short"), result("jsa", 104.0, deviations=data))
+    paper, short, other = (page(tmp_path / str(number), one) for number, one in enumerate(results))
+    kinds = [differences(found) for found in (paper, short, other)]
+    assert kinds == [["difference better"], ["difference neither"], []]
+    assert "not comparable with the paper's figures" in short.text
+    for sentence in (
+        "deviating: data=mnist-static",
+        "Bernoulli variables on mnist-static",
+        "not comparable with the paper's figures",
+    ):
+        assert sentence in other.text
 
 
 @pytest.mark.parametrize(
     ("ours", "kind"),
     [
-        ([105.3], "neither"),
-        ([105.7], "neither"),
-        ([105.2], "better"),
-        ([105.8], "worse"),
-        ([105.2, 105.2], "better"),
-        ([104.9, 105.5], "neither"),
+        *(([105.3], "neither"), ([105.7], "neither"), ([105.2], "better"), ([105.8], "worse")),
+        *(([105.2, 105.2], "better"), ([104.9, 105.5], "neither")),
     ],
 )
 def test_no_figure_is_better_by_less_than_seeds_differ(tmp_path: Path, ours: list[float], kind: str) -> None:
     """The paper has 105.5 with a deviation of 0.1, which stands for ours too where that has one seed."""
-    for seed, nll in enumerate(ours):
-        save(result("jsa", nll, seed=seed), tmp_path)
-    assert differences(page(tmp_path)) == [f"difference {kind}"]
+    results = [result("jsa", nll, seed=seed) for seed, nll in enumerate(ours)]
+    assert differences(page(tmp_path, *results)) == [f"difference {kind}"]
 
 
 @pytest.mark.parametrize(("bias", "told"), [(0.004, "0.00"), (0.08, "0.08"), (0.21, "≥ 0.21")])
 def test_a_bias_beyond_what_the_samples_show_is_a_lower_bound(tmp_path: Path, bias: float, told: str) -> None:
     one = result("jsa", 105.0)
-    save(replace(one, test=replace(one.test, upward_bias=bias)), tmp_path)
-    assert f"±0.31 ±0.012 {told} 1,000" in page(tmp_path).text
+    one = replace(one, test=replace(one.test, upward_bias=bias))
+    assert f"±0.31 ±0.012 {told} 1,000" in page(tmp_path, one).text
 
 
 def test_a_figure_without_any_deviation_is_neither_better_nor_worse(tmp_path: Path) -> None:
-    save(result("nvil", 100.0), tmp_path)
-    assert differences(page(tmp_path)) == ["difference neither"]
+    assert differences(page(tmp_path, result("nvil", 100.0))) == ["difference neither"]
 
 
 def test_every_run_is_listed_with_its_figures_and_its_command(tmp_path: Path) -> None:
-    save(result("jsa", 105.0, seed=3), tmp_path)
-    save(result("vimco", 107.5), tmp_path)
-    text = page(tmp_path).text
-    assert "105.00 ±0.31 ±0.012 0.00 1,000 10,000 105.10 1000 2.2 h 2.3 h 20 million 85.2 3 0123456789" in text
-    assert "jsa reproduce table1 --columns linear --methods jsa --budget paper --first-seed 3 copy" in text
-    assert "jsa reproduce table1 --columns linear --methods vimco --budget paper copy" in text
-    assert any(attributes.get("title") == COMMIT for attributes in page(tmp_path).named("code"))
+    found = page(tmp_path, result("jsa", 105.0, seed=3), result("vimco", 107.5))
+    assert "105.00 ±0.31 ±0.012 0.00 1,000 10,000 105.10 1000 2.2 h 2.3 h 20 million 85.2 3 0123456789" in found.text
+    assert "jsa reproduce table1 --columns linear --methods jsa --budget paper --first-seed 3 copy" in found.text
+    assert "jsa reproduce table1 --columns linear --methods vimco --budget paper copy" in found.text
+    assert any(attributes.get("title") == COMMIT for attributes in found.named("code"))
 
 
 def test_curves_charts_and_series(tmp_path: Path) -> None:
-    save(result("jsa", 105.0, chains=True), tmp_path)
-    save(result("jsa", 105.2, seed=1, chains=True), tmp_path)
-    save(result("vimco", 99.0, column="nonlinear"), tmp_path)
-    save(result("vimco", 79.0, table="table2", column="categorical", variance=True), tmp_path)
-    data = page(tmp_path).data
+    data = page(
+        tmp_path,
+        *(result("jsa", 105.0 + seed, seed=seed, chains=True) for seed in (0, 1)),
+        result("vimco", 99.0, column="nonlinear"),
+        result("vimco", 79.0, table="table2", column="categorical", variance=True),
+    ).data
     assert [chart["title"] for chart in data["charts"]] == ["Table 1, Linear", "Table 1, Nonlinear", "Table 2"]
     assert [section["name"] for section in data["sections"]] == ["curves", "variance", "chains"]
     # Seeds share the color of their method, and methods keep theirs from chart to chart.
@@ -130,23 +130,21 @@ def test_curves_charts_and_series(tmp_path: Path) -> None:
 
 def test_a_gradient_without_variance_is_no_point_of_the_chart(tmp_path: Path) -> None:
     one = result("vimco", table="table2", column="categorical", variance=True)
-    save(replace(one, variance=(replace(one.variance[0], theta=None), *one.variance[1:])), tmp_path)
-    track = page(tmp_path).data["runs"][0]["tracks"]["variance"]
+    one = replace(one, variance=(replace(one.variance[0], theta=None), *one.variance[1:]))
+    track = page(tmp_path, one).data["runs"][0]["tracks"]["variance"]
     assert (track["theta"], track["theta_low"]) == ([None, 1.0, 1.0], [None, 0.8, 0.8])
     assert track["phi"] == [1.0, 1.0, 1.0]
 
 
 def test_a_page_without_chains_and_variances_has_no_room_for_them(tmp_path: Path) -> None:
-    save(result("vimco", 107.5), tmp_path)
-    found = page(tmp_path)
+    found = page(tmp_path, result("vimco", 107.5))
     assert [section["name"] for section in found.data["sections"]] == ["curves"]
     assert "Health of the chains" not in found.text
 
 
 def test_samples_beside_a_result_are_inside_the_page(tmp_path: Path) -> None:
     save(result("jsa", 105.0), tmp_path, with_picture=True)
-    save(result("vimco", 107.5), tmp_path)
-    found = page(tmp_path)
+    found = page(tmp_path, result("vimco", 107.5))
     (shown,) = found.named("img")
     assert (shown["src"] or "").startswith("data:image/png;base64,iVBOR")
     assert shown["alt"] == "samples of JSA, seed 0"
@@ -157,37 +155,17 @@ def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
     assert render_page(results_page(tmp_path)) == render_page(results_page(tmp_path))
 
 
-def test_no_results_are_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "report.html"
-    assert main(["report", "--results", str(tmp_path), "--out", str(out)]) == 2
-    said = capsys.readouterr().err
-    assert "there are no results in" in said
-    assert said.count("\n") == 1
-    assert not out.exists()
-
-
 @pytest.mark.parametrize(
-    ("field", "value", "sentence"),
+    ("damage", "sentence"),
     [
-        ("table", "table9", "there is no table 'table9'"),
-        ("method", "<b>", "linear-jsa-seed0.json: there is no method '<b>'"),
-        ("column", "../../../x", "linear-jsa-seed0.json: there is no column '../../../x'"),
+        (of_job(table="table9"), "there is no table 'table9'"),
+        (of_job(method="<b>"), "linear-jsa-seed0.json: there is no method '<b>'"),
+        (of_job(column="../../../x"), "linear-jsa-seed0.json: there is no column '../../../x'"),
+        (holding('{"format": 1'), "is not valid JSON"),
+        (lambda path: path.with_suffix(".png").write_bytes(b"GIF89a"), r"linear-jsa-seed0.png is no PNG picture"),
     ],
 )
-def test_a_result_of_no_cell_is_refused(tmp_path: Path, field: str, value: str, sentence: str) -> None:
-    path = save(result("jsa", 105.0), tmp_path)
-    record = json.loads(path.read_text())
-    record["job"][field] = value
-    path.write_text(json.dumps(record))
+def test_damaged_files_are_one_sentence(tmp_path: Path, damage: Damage, sentence: str) -> None:
+    damage(save(result("jsa", 105.0), tmp_path))
     with pytest.raises(UsageError, match=sentence):
-        results_page(tmp_path)
-
-
-def test_damaged_files_are_one_sentence(tmp_path: Path) -> None:
-    path = save(result("jsa", 105.0), tmp_path)
-    path.with_suffix(".png").write_bytes(b"GIF89a")
-    with pytest.raises(UsageError, match=r"linear-jsa-seed0.png is no PNG picture"):
-        results_page(tmp_path)
-    path.write_text('{"format": 1')
-    with pytest.raises(UsageError, match="is not valid JSON"):
         results_page(tmp_path)

@@ -24,10 +24,8 @@ def page(*paths: Path) -> Parsed:
 
 def test_a_finished_run_has_its_figures(tmp_path: Path) -> None:
     found = page(run_folder(tmp_path / "mine"))
-    assert (
-        "mine mnist-static 106.25 ±0.31 ±0.012 0.00 1,000 10,000 105.00 10 24.0 s 25.0 s 10 thousand 85.2 0 0123456789"
-        in found.text
-    )
+    figures = "106.25 ±0.31 ±0.012 0.00 1,000 10,000 105.00 10 24.0 s 25.0 s 10 thousand 85.2 0 0123456789"
+    assert f"mine mnist-static {figures}" in found.text
     assert [shown["alt"] for shown in found.named("img")] == ["samples of mine", "reconstructions of mine"]
     (run,) = found.data["runs"]
     assert run["switch"] == 6
@@ -59,9 +57,7 @@ def test_settings_that_differ_are_marked(tmp_path: Path) -> None:
     found = page(run_folder(tmp_path / "one", one), run_folder(tmp_path / "two", two))
     assert "What differs run estimator one jsa two vimco Settings" in found.text
     # Only the estimator differs; particles, batch size and epochs are merely no defaults, and the JSON holds all.
-    assert (
-        "setting value default estimator vimco jsa epochs 10 20 batch-size 100 50 particles 5 not given" in found.text
-    )
+    assert "setting value default estimator vimco jsa epochs 10 20 batch-size 100 50 particles 5 not giv" in found.text
     assert len(found.named("mark")) == 1
     assert '"learning_rate": 0.0003' in found.text
     # What the choice of a model brings with it is no setting of the user.
@@ -71,11 +67,8 @@ def test_settings_that_differ_are_marked(tmp_path: Path) -> None:
 
 def test_runs_with_other_data_stand_in_other_charts(tmp_path: Path) -> None:
     half = TrainConfig(model="structured", network=preset("structured"))
-    paths = [
-        run_folder(tmp_path / "a"),
-        run_folder(tmp_path / "b", TrainConfig(data="own.csv")),
-        run_folder(tmp_path / "c", half),
-    ]
+    configs = (TrainConfig(), TrainConfig(data="own.csv"), half)
+    paths = [run_folder(tmp_path / str(number), config) for number, config in enumerate(configs)]
     titles = [chart["title"] for chart in page(*paths).data["charts"]]
     assert titles == ["mnist-static", "own.csv", "mnist-static, second half given the first"]
 
@@ -129,10 +122,8 @@ def test_runs_of_other_test_rows_are_not_compared(tmp_path: Path) -> None:
     rows = RowsIdentity(50, "a" * 64)
     paths = [on_rows(tmp_path / "one", rows), on_rows(tmp_path / "two", rows)]
     assert [chart["title"] for chart in page(*paths).data["charts"]] == ["own.csv"]
-    paths += [
-        on_rows(tmp_path / "three", RowsIdentity(50, "b" * 64)),
-        run_folder(tmp_path / "four", TrainConfig(data="own.csv")),
-    ]
+    paths.append(on_rows(tmp_path / "three", RowsIdentity(50, "b" * 64)))
+    paths.append(run_folder(tmp_path / "four", TrainConfig(data="own.csv")))
     charts = {chart["title"]: chart["runs"] for chart in page(*paths).data["charts"]}
     assert charts == {
         "own.csv, 50 test rows (aaaaaa)": [0, 1],
@@ -180,11 +171,8 @@ def test_runs_that_differ_in_more_than_the_seed_have_none(tmp_path: Path) -> Non
         ("metrics.jsonl", "[1]\n", "line 1 is not an object of numbers"),
         ("metrics.jsonl", '{"valid_nll": 3}\n', "line 1 names no epoch"),
         ("metrics.jsonl", '{"epoch": 1, "valid_nll": 1' + 400 * "0" + "}\n", "line 1 has a number"),
-        ("evaluation.json", "{}", "evaluation.json is damaged"),
-        ("evaluation.json", "[]", "evaluation.json is damaged"),
-        ("provenance.jsonl", "", "provenance.jsonl is damaged"),
-        ("provenance.jsonl", "{}\n", "provenance.jsonl is damaged"),
-        ("provenance.jsonl", "3\n", "provenance.jsonl is damaged"),
+        *(("evaluation.json", content, "evaluation.json is damaged") for content in ("{}", "[]")),
+        *(("provenance.jsonl", content, "provenance.jsonl is damaged") for content in ("", "{}\n", "3\n")),
         ("samples.png", "<svg>", "samples.png is no PNG picture"),
     ],
 )
