@@ -206,8 +206,9 @@ def make_provenance(folder: Path) -> None:
 
 
 def make_data_identity(folder: Path) -> None:
-    parts = [RowsIdentity(rows, hashlib.sha256(bytes(rows)).hexdigest()) for rows in (160, 20, 10)]
-    DataIdentity(Path("/home/somebody"), *parts, Schema.of(784, image_shape=(28, 28)).conditioned(392)).write(folder)
+    train, valid, test = (RowsIdentity(rows, hashlib.sha256(bytes(rows)).hexdigest()) for rows in (160, 20, 10))
+    schema = Schema.of(784, image_shape=(28, 28)).conditioned(392)
+    DataIdentity(Path("/home/somebody"), train, valid, test, schema).write(folder)
 
 
 # Published data

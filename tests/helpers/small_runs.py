@@ -7,12 +7,13 @@ import json
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor
 
 from jsa import BeliefNetwork, Estimator, LatentSpace, Layer, Learner
-from jsa.data import IndexedDataset
+from jsa.data import IndexedDataset, Scan
 from jsa.estimators.registry import build_estimator
 from jsa.evaluation.rows import Subset
 from jsa.io.tensor_files import load_tensors
@@ -89,7 +90,21 @@ def patterned(rows: int, seed: int) -> IndexedDataset:
     return IndexedDataset(blocks.repeat_interleave(4, dim=1) ^ turned)
 
 
-def small_config(**changes: object) -> TrainConfig:
+class Changes(TypedDict, total=False):
+    """What a test may set otherwise."""
+
+    estimator: str
+    epochs: int
+    batch_size: int
+    seed: int
+    scan: Scan
+    optimization: OptimizerConfig
+    stages: StageConfig
+    validation: ValidationConfig
+    machine: MachineConfig
+
+
+def small_config(**changes: Unpack[Changes]) -> TrainConfig:
     config = TrainConfig(
         epochs=6,
         batch_size=20,
@@ -160,7 +175,7 @@ def trained_in_pieces(
         except (InterruptedRunError, DeadError):
             continue
         raise AssertionError(f"the training ended before step {step}")
-    trained(path, config, seed=len(stops), **options)
+    trained(path, config, None, None, len(stops), **options)
 
 
 def remains(path: Path) -> dict[str, object]:
@@ -192,9 +207,9 @@ def _bytes(tensor: Tensor) -> tuple[str, tuple[int, ...], bytes]:
 
 def _timeless(notes: Mapping[str, object]) -> dict[str, object]:
     """Without what depends on the clock: seconds, and the number of bytes that they take in the metrics."""
-    if notes.get("ended"):
+    if isinstance(pairs := notes.get("ended"), list):
         # The figures of an epoch, as pairs.
-        notes = {**notes, "ended": dict(notes["ended"])}
+        notes = {**notes, "ended": dict(pairs)}
     return {
         name: _timeless(value) if isinstance(value, Mapping) else value
         for name, value in notes.items()
