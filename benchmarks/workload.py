@@ -20,7 +20,6 @@ from jsa.estimators import Estimator, PersistentEstimator, Stage
 from jsa.kernels import Trajectory
 from jsa.learner import Learner
 from jsa.training.finite_checks import refuse_non_finite_step
-from jsa.training.loop import Attempts
 from jsa.training.optimization import forget_gradients, learned
 
 WARM_UP_RATE = 1e-3
@@ -58,16 +57,14 @@ class Training:
         self.data = data
         self.learner = Learner(model, estimator).train()
         self.parameters = learned(self.learner)
-        self.attempts = Attempts(self.learner, torch.device("cpu"))
         self.optimizer = torch.optim.Adam(self.parameters.values(), lr=rate, fused=True)
         self._visits = _endless_visits(len(data), setting.batch_size)
 
     def step(self) -> Estimate:
         """Make one step."""
         batch = self.batch()
-        self.attempts.begin()
-        estimate: Estimate = self.learner(batch)
         forget_gradients(self.parameters.values())
+        estimate: Estimate = self.learner(batch)
         estimate.loss.backward()
         refuse_non_finite_step(estimate, batch, self.parameters)
         self.optimizer.step()

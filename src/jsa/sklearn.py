@@ -6,7 +6,7 @@ It needs scikit-learn, which ``pip install "jsa-torch[sklearn]"`` brings; nothin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import index
 from pathlib import Path
@@ -31,12 +31,13 @@ from jsa.latent import LatentSpace
 from jsa.learner import Learner
 from jsa.models.presets import preset
 from jsa.runs.build import make_estimator, make_model
-from jsa.runs.config import MachineConfig, MethodConfig, OptimizerConfig, TrainConfig
+from jsa.runs.config import MachineConfig, MethodConfig, RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.run import prepare_machine
 from jsa.torch_contexts import denormals_as_before, seeded
+from jsa.training.config import OptimizerConfig
 from jsa.training.loop import TrainingRows, train
-from jsa.training.progress import Silent, watcher
+from jsa.training.progress import display
 from jsa.training.weights import load_weights
 
 try:
@@ -149,10 +150,10 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         refuse_empty_columns(parts[0], "X")
         learned, validated = (dataset_of(part, Schema.of(values.columns, classes)) for part in parts)
         model = make_model(config, learned.schema)
-        learner = Learner(model, make_estimator(config, model, learned, folder))
+        learner = Learner(model, make_estimator(config, model, learned, folder)).to(self.device)
         steps = batches_in_epoch(len(learned), config.batch_size)
-        with closing(watcher(config.epochs, steps) if self.verbose else Silent()) as shown:
-            best = train(learner, TrainingRows(learned, validated), config, folder, shown).best
+        shown = [display(config.epochs, steps)] if self.verbose else []
+        best = train(learner, TrainingRows(learned, validated), config, folder, shown).best
         load_weights(model, folder.best)
         self.column_classes_, self._seed = classes, seed
         self.model_ = model.cpu().eval()
@@ -220,7 +221,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _config(self, seed: int) -> TrainConfig:
+    def _config(self, seed: int) -> RunConfig:
         """These settings, as a run has them; a wrong one is refused with a sentence."""
         check_at_least(1, samples=self.samples)
         latent_classes = _whole("latent_classes", self.latent_classes, lowest=2)
@@ -233,7 +234,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             hidden=hidden,
             prior=self.prior,
         )
-        return TrainConfig(
+        return RunConfig(
             data="table",
             network=network,
             estimator=self.method,

@@ -277,23 +277,6 @@ def test_a_single_row_of_a_single_variable(folder: Path | None) -> None:
     assert cache.visited_rows == 1
 
 
-def test_a_write_is_taken_back(cache: ChainCache) -> None:
-    write(cache, range(6))
-    write(cache, [3], moved=False, seed=1)
-    before, visits = contents(cache), cache.visits
-    cache.undo(visits)
-    assert unchanged(cache, before)
-    write(cache, [2, 8, 2], seed=2)
-    cache.undo(visits)
-    assert unchanged(cache, before)
-    write(cache, range(6))
-    with pytest.raises(UsageError, match="only the last write can be taken back"):
-        cache.undo(0)
-    cache.state_dict()
-    with pytest.raises(UsageError, match="only the last write can be taken back, before a checkpoint"):
-        cache.undo(visits)
-
-
 def test_memory_mapped_chains_go_step_for_step_with_those_in_memory(tmp_path: Path) -> None:
     example = one_layer()
     batch = repeated(example.batch, 20)

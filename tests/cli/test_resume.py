@@ -87,7 +87,7 @@ def test_a_signal_in_the_test_is_honored(
     with monkeypatch.context() as patch:
         patch.setattr(StopRequest, "__init__", lambda self: setattr(self, "number", signal.SIGINT))
         said = jsa("train --resume run", code=130).err
-    assert "stopped behind the training by SIGINT; continue with: jsa train --resume" in said
+    assert "stopped after training by SIGINT; continue with: jsa train --resume" in said
     run_jsa("train --resume run")
     assert differences(whole, copy) == []
 
@@ -112,10 +112,10 @@ def test_the_two_settings_that_may_change_are_recorded(stopped: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ("--epochs 9", "so --epochs cannot be given: only --learning-rate and --non-finite may be others"),
+        ("--epochs 9", "so --epochs cannot be given: only --learning-rate and --non-finite may change"),
         ("--out elsewhere", "so --out cannot be given"),
         ("--non-finite perhaps", "invalid choice: 'perhaps'"),
-        ("--learning-rate -1", "the learning rate must be positive"),
+        ("--learning-rate -1", "learning-rate must be above 0, not -1"),
     ],
 )
 def test_what_cannot_be_changed_is_said(stopped: Path, jsa: Terminal, flags: str, sentence: str) -> None:

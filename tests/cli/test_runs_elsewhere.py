@@ -12,7 +12,6 @@ import pytest
 from helpers.own_tables import COMMANDS, SIZES, arrays_of, means_of, save, spelled
 from helpers.terminal import Terminal, run_jsa
 from jsa.data import IndexedDataset
-from jsa.data.schema import Schema
 from jsa.runs.build import open_run
 from torture.kills import differences
 
@@ -46,15 +45,6 @@ def test_rows_of_another_table_are_evaluated_and_encoded_without_its_data(run: P
     assert arrays_of("encode run --data same.csv")["mean"] == pytest.approx(means_of(train.rows.numpy()), abs=1e-6)
     said = jsa.refuses("evaluate run --data same.csv --split valid")
     assert "--data takes all rows of same.csv: leave out --split" in said
-
-
-def test_a_run_whose_data_was_described_less_is_opened_with_its_data(run: Path, jsa: Terminal) -> None:
-    record = json.loads((run / "data.json").read_text())
-    del record["shape"]
-    (run / "data.json").write_text(json.dumps(record))
-    assert open_run(run).shape == open_run(run).splits.schema == Schema.of(12)
-    save("d/t.csv", spelled(200, start=7))
-    jsa("sample run --count 3", code=1)
 
 
 # Another working folder

@@ -18,7 +18,7 @@ from jsa.experiments.jobs import Deviations, Places
 from jsa.experiments.results import is_done, read_result, read_results, write_result
 from jsa.experiments.version_0_1_0 import NAMES, SETTINGS
 from jsa.io.json_records import to_record
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_every_setting_of_today_has_a_value_of_0_1_0() -> None:
             if isinstance(value, dict):
                 within(value, frozen[name])
 
-    within(to_record(TrainConfig()), SETTINGS)
+    within(to_record(RunConfig()), SETTINGS)
 
 
 @pytest.mark.parametrize(("value", "read"), [("old", True), ("other", False)])
@@ -181,4 +181,4 @@ def test_results_of_today_have_the_same_form(tmp_path: Path) -> None:
         text = text.replace(f'"{old}"', f'"{name}"')
     today, before = json.loads((tmp_path / "today.json").read_text()), json.loads(text)
     assert today | {"config": None} == before | {"config": None}
-    assert set(today["config"]) == set(before["config"])
+    assert set(today["config"]) == {*before["config"], "checkpoints"}

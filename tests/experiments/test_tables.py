@@ -20,7 +20,7 @@ from jsa.experiments.results import Result
 from jsa.experiments.tables import METHODS, TABLES
 from jsa.experiments.worker import published_methods
 from jsa.report.formatting import plus_minus
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 
 # Column by column, as the paper has them.
 PAPER = {
@@ -73,12 +73,12 @@ def test_the_flags_of_a_cell_are_those_of_jsa_train() -> None:
     for cell in [*{cell.method: cell for cell in CELLS}.values(), *{cell.column: cell for cell in CELLS}.values()]:
         arguments = shlex.split(cell.flags)
         parsed = parse(TrainArguments, "train", arguments, default_arguments(arguments))
-        assert all(getattr(parsed, field.name) == getattr(cell.config, field.name) for field in fields(TrainConfig))
+        assert all(getattr(parsed, field.name) == getattr(cell.config, field.name) for field in fields(RunConfig))
 
 
 def test_a_short_budget_has_a_tenth_of_everything() -> None:
     config = Job("table2", "categorical", "jsa", "short", 3).config
-    assert (config.epochs, config.switch_epoch, config.machine.snapshot_every, config.seed) == (50, 30, 5, 3)
+    assert (config.epochs, config.switch_epoch, config.checkpoints.snapshot_every, config.seed) == (50, 30, 5, 3)
 
 
 def test_deviations_are_seen_in_every_name() -> None:

@@ -23,17 +23,17 @@ from jsa.data.schema import Schema
 from jsa.data.splits import Splits
 from jsa.data.tables.table import TableOptions, table_splits
 from jsa.experiments.results import read_result, write_result
-from jsa.io.json_records import read_record, to_record
 from jsa.io.provenance import Provenance
 from jsa.io.tensor_files import load_tensors, save_tensors
 from jsa.learner import Learner
-from jsa.runs.config import OptimizerConfig, TrainConfig
+from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.identity import DataIdentity, RowsIdentity
 from jsa.runs.scores import Scores, read_rescored, read_scores, write_rescored, write_scores
+from jsa.training.config import OptimizerConfig
 from jsa.training.optimization import make_optimizer
 from jsa.training.selection import ValidatedEpoch
-from jsa.training.state import TrainingState
+from jsa.training.state import State
 from jsa.training.weights import load_weights, save_weights
 
 from . import formats
@@ -102,13 +102,13 @@ def open_weights(folder: Path) -> object:
     return notes, model.state_dict()
 
 
-def training_state() -> tuple[TrainingState, Learner, torch.optim.Optimizer]:
+def training_state() -> tuple[State, Learner, torch.optim.Optimizer]:
     """A training of which nothing has been made yet."""
     model = network()
     learner = Learner(model, JSA(LATENT, rows=ROWS, particles=2))
     optimizer = make_optimizer(learner, OptimizerConfig())
     identity = {"seed": 0, "rows": ROWS}
-    return TrainingState(learner, optimizer, None, torch.device("cpu"), identity), learner, optimizer
+    return State(learner, optimizer, identity=identity), learner, optimizer
 
 
 def make_state(folder: Path) -> None:
@@ -128,7 +128,7 @@ def open_state(folder: Path) -> object:
     assert learner.estimator.chains is not None
     remembered = [optimizer.state[parameter] for parameter in learner.parameters()]
     chains = contents(learner.estimator.chains)
-    return learner.state_dict(), remembered, chains, drawn, state.standing.to_notes(), learner.estimator.stage
+    return learner.state_dict(), remembered, chains, drawn, state.progress, learner.estimator.stage
 
 
 def make_mapped_chains(folder: Path) -> None:
@@ -182,7 +182,7 @@ def only_forgotten(good: object, found: object) -> bool:
 
 
 def make_config(folder: Path) -> None:
-    (folder / "config.json").write_text(json.dumps(to_record(TrainConfig()), indent=2), encoding="utf-8")
+    RunFolder(folder).write_config(RunConfig())
 
 
 def make_metrics(folder: Path) -> None:
@@ -285,7 +285,7 @@ KINDS: Sequence[Kind] = (
     Kind(
         "config.json",
         make_config,
-        lambda folder: read_record(TrainConfig, folder / "config.json", complete=True),
+        lambda folder: RunFolder(folder).read_config(),
         [formats.mutated_json],
         False,
     ),

@@ -15,7 +15,7 @@ from helpers.small_results import VERSIONS, score
 from jsa.experiments.jobs import Places
 from jsa.experiments.results import Result, write_result
 from jsa.io.json_records import to_record
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
 
 
@@ -39,7 +39,7 @@ def save(found: Result, folder: Path, *, with_picture: bool = False) -> Path:
 
 def run_folder(
     path: Path,
-    config: TrainConfig | None = None,
+    config: RunConfig | None = None,
     *,
     epochs: int = 10,
     tested: bool = True,
@@ -48,9 +48,9 @@ def run_folder(
     **figures: float | None,
 ) -> Path:
     """A run folder with all that a page reads, every second epoch validated; some figures of the test may be given."""
-    config = replace(config or TrainConfig(), epochs=10)
+    config = replace(config or RunConfig(), epochs=10)
     path.mkdir(parents=True)
-    (path / "config.json").write_text(json.dumps(to_record(config)))
+    RunFolder(path).write_config(config)
     lines: list[Mapping[str, float]] = []
     for epoch in range(1, epochs + 1):
         line = {"epoch": epoch, "objective": -100.0 - 50 / epoch}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -17,30 +17,27 @@ from jsa.data import IndexedDataset, Scan
 from jsa.estimators.registry import build_estimator
 from jsa.evaluation.rows import Subset
 from jsa.io.tensor_files import load_tensors
-from jsa.runs.config import MachineConfig, OptimizerConfig, StageConfig, TrainConfig, ValidationConfig
+from jsa.runs.config import MachineConfig, RunConfig
 from jsa.runs.folder import RunFolder
+from jsa.runs.identity import identity
+from jsa.training.callbacks import Callback
+from jsa.training.config import CheckpointConfig, OptimizerConfig, StageConfig, ValidationConfig
 from jsa.training.loop import TrainingRows, train
 from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import InterruptedRunError, StopRequest
+from jsa.training.state import State
 
 CLASSES_ONLY = ("arsm",)
 
 
-class Quiet:
-    """A watcher that remembers the records."""
+class Quiet(Callback):
+    """Remembers the records and notes."""
 
     def __init__(self) -> None:
         self.records: list[Mapping[str, object]] = []
         self.notes: list[str] = []
 
-    def start(self, epoch: int, step: int) -> None: ...
-
-    def step(self, epoch: int) -> None: ...
-
-    def validating(self, rows: int) -> Callable[[int], object]:
-        return lambda count: None
-
-    def epoch(self, record: Mapping[str, object]) -> None:
+    def epoch(self, state: State, record: Mapping[str, object]) -> None:
         self.records.append(dict(record))
 
     def note(self, sentence: str) -> None:
@@ -48,25 +45,19 @@ class Quiet:
 
 
 class Stopping(Quiet):
-    """A watcher who asks to stop at a step, or in the validation before it."""
+    """Asks to stop at a step, or in the validation after it."""
 
     def __init__(self, stop: StopRequest, step: int, *, in_validation: bool = False) -> None:
         super().__init__()
         self.stop, self.wanted, self.in_validation = stop, step, in_validation
-        self.at = 0
 
-    def start(self, epoch: int, step: int) -> None:
-        self.at = step
-
-    def step(self, epoch: int) -> None:
-        self.at += 1
-        if self.at == self.wanted and not self.in_validation:
+    def step(self, state: State) -> None:
+        if state.progress.step == self.wanted and not self.in_validation:
             self.stop.number = signal.SIGTERM
 
-    def validating(self, rows: int) -> Callable[[int], object]:
-        if self.in_validation and self.at >= self.wanted:
+    def validating(self, done: int, rows: int) -> None:
+        if self.in_validation:
             self.stop.number = signal.SIGINT
-        return super().validating(rows)
 
 
 class DeadError(BaseException):
@@ -74,10 +65,10 @@ class DeadError(BaseException):
 
 
 class Dying(Stopping):
-    """A watcher who ends the training at a step, after the state of the step before was written."""
+    """Ends the training at a step, after the state of the step before was written."""
 
-    def step(self, epoch: int) -> None:
-        super().step(epoch)
+    def step(self, state: State) -> None:
+        super().step(state)
         if self.stop.number is not None:
             raise DeadError
 
@@ -101,11 +92,12 @@ class Changes(TypedDict, total=False):
     optimization: OptimizerConfig
     stages: StageConfig
     validation: ValidationConfig
+    checkpoints: CheckpointConfig
     machine: MachineConfig
 
 
-def small_config(**changes: Unpack[Changes]) -> TrainConfig:
-    config = TrainConfig(
+def small_config(**changes: Unpack[Changes]) -> RunConfig:
+    config = RunConfig(
         epochs=6,
         batch_size=20,
         stages=StageConfig(switch_epoch=3),
@@ -121,7 +113,7 @@ def small_model(seed: int = 0) -> BeliefNetwork:
     return BeliefNetwork(Layer("bernoulli", 8), LatentSpace.of(Layer("bernoulli", 3)), hidden=(6,))
 
 
-def new_folder(path: Path, config: TrainConfig) -> RunFolder:
+def new_folder(path: Path, config: RunConfig) -> RunFolder:
     """A run folder with its configuration; one that is there already is taken as it is."""
     folder = RunFolder(path)
     if not folder.config.exists():
@@ -131,7 +123,7 @@ def new_folder(path: Path, config: TrainConfig) -> RunFolder:
 
 def trained(
     path: Path,
-    config: TrainConfig,
+    config: RunConfig,
     watcher: Quiet | None = None,
     stop: StopRequest | None = None,
     seed: int = 0,
@@ -151,11 +143,12 @@ def trained(
     estimator = build_estimator(
         config.estimator, model.latent, inputs=8, rows=len(rows.train), options=options, cache_folder=mapped
     )
-    leading = train(Learner(model, estimator), rows, config, folder, watcher or Quiet(), stop)
+    callbacks = [] if watcher is None else [watcher]
+    leading = train(Learner(model, estimator), rows, config, folder, callbacks, stop, identity(config, rows.train))
     return model, leading, estimator
 
 
-def followed(config: TrainConfig) -> dict[str, Subset]:
+def followed(config: RunConfig) -> dict[str, Subset]:
     count = config.validation.followed_rows
     return (
         {}
@@ -165,7 +158,7 @@ def followed(config: TrainConfig) -> dict[str, Subset]:
 
 
 def trained_in_pieces(
-    path: Path, config: TrainConfig, stops: list[int], watcher: type[Stopping] = Stopping, **options: object
+    path: Path, config: RunConfig, stops: list[int], watcher: type[Stopping] = Stopping, **options: object
 ) -> None:
     """The same training, stopped at these steps and continued by other objects."""
     for seed, step in enumerate(stops):
@@ -207,12 +200,12 @@ def _bytes(tensor: Tensor) -> tuple[str, tuple[int, ...], bytes]:
 
 def _timeless(notes: Mapping[str, object]) -> dict[str, object]:
     """Without what depends on the clock: seconds, and the number of bytes that they take in the metrics."""
-    if isinstance(pairs := notes.get("ended"), list):
-        # The figures of an epoch, as pairs.
-        notes = {**notes, "ended": dict(pairs)}
+    if notes.get("ended"):
+        # The figures of an epoch, as JSON.
+        notes = {**notes, "ended": json.loads(str(notes["ended"]))}
     return {
         name: _timeless(value) if isinstance(value, Mapping) else value
         for name, value in notes.items()
         if name
-        not in ("seconds", "training_seconds", "processor_seconds", "metrics_bytes", "machine.checkpoint_seconds")
+        not in ("seconds", "training_seconds", "processor_seconds", "metrics_bytes", "checkpoints.checkpoint_seconds")
     }

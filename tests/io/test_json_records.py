@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from jsa.errors import UsageError
 from jsa.io.json_records import from_record, read_number_lines, read_record, to_record
 from jsa.models.presets import MODELS, NetworkConfig, preset
-from jsa.runs.config import DataConfig, MethodConfig, OptimizerConfig, StageConfig, TrainConfig
+from jsa.runs.config import DataConfig, MethodConfig, RunConfig
+from jsa.training.config import OptimizerConfig, StageConfig
 
 configurations = st.builds(
-    TrainConfig,
+    RunConfig,
     data=st.text(min_size=1).filter(lambda text: "\0" not in text),
     model=st.sampled_from(sorted(MODELS)),
     epochs=st.integers(1, 10_000),
@@ -32,12 +33,12 @@ configurations = st.builds(
 
 
 @given(configurations)
-def test_a_configuration_survives_json(config: TrainConfig) -> None:
-    assert from_record(TrainConfig, json.loads(json.dumps(to_record(config)))) == config
+def test_a_configuration_survives_json(config: RunConfig) -> None:
+    assert from_record(RunConfig, json.loads(json.dumps(to_record(config)))) == config
 
 
 def test_a_field_that_is_left_out_has_its_default() -> None:
-    assert from_record(TrainConfig, {"epochs": 3}) == replace(TrainConfig(), epochs=3)
+    assert from_record(RunConfig, {"epochs": 3}) == replace(RunConfig(), epochs=3)
 
 
 @pytest.mark.parametrize(
@@ -62,20 +63,20 @@ def test_a_field_that_is_left_out_has_its_default() -> None:
 )
 def test_what_cannot_be_right_is_named(record: object, sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
-        from_record(TrainConfig, record)
+        from_record(RunConfig, record)
     assert sentence in str(caught.value)
 
 
 def test_a_number_may_be_written_without_its_point() -> None:
-    assert from_record(TrainConfig, {"optimization": {"learning_rate": 1}}).optimization.learning_rate == 1.0
+    assert from_record(RunConfig, {"optimization": {"learning_rate": 1}}).optimization.learning_rate == 1.0
 
 
 def test_what_was_left_out_is_named_where_all_must_be_there() -> None:
-    record = to_record(TrainConfig())
-    assert from_record(TrainConfig, record, complete=True) == TrainConfig()
+    record = to_record(RunConfig())
+    assert from_record(RunConfig, record, complete=True) == RunConfig()
     del record["optimization"]["schedule"]
     with pytest.raises(UsageError, match=r"the field optimization\.schedule is missing: add it"):
-        from_record(TrainConfig, record, complete=True)
+        from_record(RunConfig, record, complete=True)
 
 
 def test_a_field_without_default_must_be_there() -> None:
@@ -113,7 +114,7 @@ def test_a_file_that_cannot_be_right_is_named_in_a_short_sentence(
     path = tmp_path / "config.json"
     path.write_bytes(content)
     with pytest.raises(UsageError) as caught:
-        read_record(TrainConfig, path)
+        read_record(RunConfig, path)
     assert str(caught.value).startswith(str(path))
     assert sentence in str(caught.value)
     assert len(str(caught.value)) < 500
@@ -121,9 +122,9 @@ def test_a_file_that_cannot_be_right_is_named_in_a_short_sentence(
 
 def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
-        read_record(TrainConfig, tmp_path / "none.json")
+        read_record(RunConfig, tmp_path / "none.json")
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
-        read_record(TrainConfig, tmp_path)
+        read_record(RunConfig, tmp_path)
 
 
 def test_lines_of_numbers_are_read_and_a_torn_last_one_is_left_out(tmp_path: Path) -> None:
@@ -158,13 +159,10 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes, sentence: str) -> 
     "make",
     [
         lambda: OptimizerConfig(learning_rate=0.0),
-        lambda: OptimizerConfig(schedule_exponent=0.5),
-        lambda: OptimizerConfig(schedule_exponent=1.1),
-        lambda: OptimizerConfig(schedule_offset=0.0),
         lambda: OptimizerConfig(average_decay=1.0),
         lambda: StageConfig(switch_epoch=-1),
         lambda: StageConfig(switch_patience=0),
-        lambda: TrainConfig(batch_size=0),
+        lambda: RunConfig(batch_size=0),
         lambda: MethodConfig(particles=0),
         lambda: NetworkConfig(latents=()),
         lambda: NetworkConfig(hidden=(0,)),

@@ -9,11 +9,12 @@ import pytest
 
 from helpers.small_reports import Parsed, run_folder, write_lines
 from helpers.small_results import VERSIONS
+from jsa.data.schema import Schema
 from jsa.errors import JsaError
 from jsa.models.presets import preset
 from jsa.report.page import render_page
 from jsa.report.run_folders import run_page
-from jsa.runs.config import MethodConfig, TrainConfig
+from jsa.runs.config import MethodConfig, RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.identity import DataIdentity, RowsIdentity
 
@@ -51,23 +52,23 @@ def test_an_unfinished_run_is_shown_as_such(tmp_path: Path) -> None:
 
 
 def test_settings_that_differ_are_marked(tmp_path: Path) -> None:
-    one = TrainConfig(estimator="jsa", method=MethodConfig(particles=5), batch_size=100)
+    one = RunConfig(estimator="jsa", method=MethodConfig(particles=5), batch_size=100)
     two = replace(one, estimator="vimco")
     linear = replace(one, model="linear", network=preset("linear"))
     found = page(run_folder(tmp_path / "one", one), run_folder(tmp_path / "two", two))
     assert "What differs run estimator one jsa two vimco Settings" in found.text
     # Only the estimator differs; particles, batch size and epochs are merely no defaults, and the JSON holds all.
-    assert "setting value default estimator vimco jsa epochs 10 20 batch-size 100 50 particles 5 not giv" in found.text
+    assert "setting value default estimator vimco jsa particles 5 not given epochs 10 20 batch-" in found.text
     assert len(found.named("mark")) == 1
     assert '"learning_rate": 0.0003' in found.text
     # What the choice of a model brings with it is no setting of the user.
     other = page(run_folder(tmp_path / "linear", linear))
-    assert "setting value default model linear nonlinear epochs 10 20 batch-size 100 50 particles 5" in other.text
+    assert "setting value default model linear nonlinear particles 5 not given epochs 10 20 batch-size" in other.text
 
 
 def test_runs_with_other_data_stand_in_other_charts(tmp_path: Path) -> None:
-    half = TrainConfig(model="structured", network=preset("structured"))
-    configs = (TrainConfig(), TrainConfig(data="own.csv"), half)
+    half = RunConfig(model="structured", network=preset("structured"))
+    configs = (RunConfig(), RunConfig(data="own.csv"), half)
     paths = [run_folder(tmp_path / str(number), config) for number, config in enumerate(configs)]
     titles = [chart["title"] for chart in page(*paths).data["charts"]]
     assert titles == ["mnist-static", "own.csv", "mnist-static, second half given the first"]
@@ -99,7 +100,7 @@ def test_figures_that_do_not_exist_are_dashes(tmp_path: Path) -> None:
 
 def test_test_nlls_by_other_numbers_of_samples_are_not_to_be_compared(tmp_path: Path) -> None:
     paths = [run_folder(tmp_path / str(samples), samples=samples) for samples in (20, 5, 5_000)]
-    other = run_folder(tmp_path / "other", TrainConfig(data="own.csv"), samples=100)
+    other = run_folder(tmp_path / "other", RunConfig(data="own.csv"), samples=100)
     found = page(*paths, other)
     sentence = "the test NLLs are by 5, 20 and 5,000 samples a row and cannot be compared"
     assert found.text.count(sentence) == 1
@@ -111,9 +112,9 @@ def test_test_nlls_by_other_numbers_of_samples_are_not_to_be_compared(tmp_path: 
 
 def on_rows(path: Path, test: RowsIdentity, data: str = "own.csv", started_in: Path = Path("/somewhere else")) -> Path:
     """A run folder that knows its test rows."""
-    run_folder(path, TrainConfig(data=data))
+    run_folder(path, RunConfig(data=data))
     some = RowsIdentity(100, "c" * 64)
-    DataIdentity(started_in, some, some, test).write(path)
+    DataIdentity(started_in, some, some, test, Schema.of(4, 2)).write(path)
     return path
 
 
@@ -123,7 +124,7 @@ def test_runs_of_other_test_rows_are_not_compared(tmp_path: Path) -> None:
     paths = [on_rows(tmp_path / "one", rows), on_rows(tmp_path / "two", rows)]
     assert [chart["title"] for chart in page(*paths).data["charts"]] == ["own.csv"]
     paths.append(on_rows(tmp_path / "three", RowsIdentity(50, "b" * 64)))
-    paths.append(run_folder(tmp_path / "four", TrainConfig(data="own.csv")))
+    paths.append(run_folder(tmp_path / "four", RunConfig(data="own.csv")))
     charts = {chart["title"]: chart["runs"] for chart in page(*paths).data["charts"]}
     assert charts == {
         "own.csv, 50 test rows (aaaaaa)": [0, 1],
@@ -143,7 +144,7 @@ def test_a_run_is_made_again_from_where_its_table_is_found(tmp_path: Path) -> No
 
 
 def finished(path: Path, nll: float, seed: int, batch_size: int = 50) -> Path:
-    return run_folder(path, TrainConfig(seed=seed, batch_size=batch_size), nll=nll)
+    return run_folder(path, RunConfig(seed=seed, batch_size=batch_size), nll=nll)
 
 
 def test_runs_of_several_seeds_have_a_mean_and_a_deviation(tmp_path: Path) -> None:
@@ -166,8 +167,9 @@ def test_runs_that_differ_in_more_than_the_seed_have_none(tmp_path: Path) -> Non
     [
         ("data.json", "{}", "data.json"),
         ("config.json", "{", "config.json is not valid JSON"),
-        ("config.json", '{"epochz": 3}', "there is no field 'epochz'"),
-        ("config.json", '{"model": "other"}', "there is no model 'other'"),
+        ("config.json", '{"epochs": 3}', "has no format number: jsa 0.1.0 wrote it"),
+        ("config.json", '{"format": 2, "epochz": 3}', "there is no field 'epochz'"),
+        ("config.json", '{"format": 2, "epochs": 3}', "the field data is missing"),
         ("metrics.jsonl", "[1]\n", "line 1 is not an object of numbers"),
         ("metrics.jsonl", '{"valid_nll": 3}\n', "line 1 names no epoch"),
         ("metrics.jsonl", '{"epoch": 1, "valid_nll": 1' + 400 * "0" + "}\n", "line 1 has a number"),
@@ -186,7 +188,7 @@ def test_damaged_files_are_one_sentence(tmp_path: Path, name: str, content: str,
 
 def test_names_from_files_stay_text(tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
-    path = run_folder(tmp_path / "<img src=x onerror=alert(3)>", TrainConfig(data=evil))
+    path = run_folder(tmp_path / "<img src=x onerror=alert(3)>", RunConfig(data=evil))
     RunFolder(path).add_provenance(replace(VERSIONS, commit="<script>alert(4)</script>"))
     found = Parsed(render_page(run_page([path], title=evil)))
     assert len(found.named("script")) == 2

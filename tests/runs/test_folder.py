@@ -14,8 +14,9 @@ import pytest
 from helpers.small_runs import DeadError, Dying, differences, new_folder, small_config, trained
 from jsa.errors import CheckpointError, UsageError
 from jsa.io.lock import locked
-from jsa.runs.config import MachineConfig, TrainConfig, ValidationConfig
+from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
+from jsa.training.config import CheckpointConfig, ValidationConfig
 from jsa.training.signals import StopRequest
 
 HOLD = "import sys, time\nfrom pathlib import Path\nfrom jsa.io.lock import locked\n"
@@ -37,13 +38,13 @@ def test_a_second_process_is_refused_and_a_dead_one_leaves_no_lock(tmp_path: Pat
 
 def test_a_lock_alone_is_nobodys_work(tmp_path: Path) -> None:
     (tmp_path / "lock").write_text("1\n")
-    RunFolder(tmp_path).begin(TrainConfig())
+    RunFolder(tmp_path).begin(RunConfig())
     with pytest.raises(UsageError, match="exists already"):
-        RunFolder(tmp_path).begin(TrainConfig())
+        RunFolder(tmp_path).begin(RunConfig())
 
 
 def test_a_torn_line_is_not_read_and_is_written_over(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path / "run", TrainConfig())
+    folder = new_folder(tmp_path / "run", RunConfig())
     length = folder.log({"epoch": 1, "objective": -3.0, "seconds": 1.0}, 0)
     whole = folder.log({"epoch": 2, "objective": -2.0, "seconds": 2.0}, length)
     os.truncate(folder.metrics, whole - 7)
@@ -54,7 +55,7 @@ def test_a_torn_line_is_not_read_and_is_written_over(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_leaves_nothing_that_disturbs(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path / "run", TrainConfig())
+    folder = new_folder(tmp_path / "run", RunConfig())
     folder.mapped_chains.mkdir()
     for path in (folder.path / ".state.safetensors.x1.part", folder.mapped_chains / ".journal.y2.part", folder.last):
         path.write_bytes(b"half")
@@ -63,7 +64,7 @@ def test_a_killed_run_leaves_nothing_that_disturbs(tmp_path: Path) -> None:
 
 
 def test_weights_without_a_state_are_not_deleted(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path / "run", TrainConfig())
+    folder = new_folder(tmp_path / "run", RunConfig())
     folder.best.write_bytes(b"of an earlier version")
     with pytest.raises(CheckpointError, match=r"cannot be continued: begin a new run with jsa train --config"):
         folder.prepare_to_continue()
@@ -73,19 +74,19 @@ def test_weights_without_a_state_are_not_deleted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [200, 9_000])
 def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path: Path, limit: int) -> None:
     """A limit on the size of files is what a full disk looks like to a program."""
-    machine = MachineConfig(threads=1, checkpoint_seconds=0)
-    trained(tmp_path / "whole", small_config(epochs=2, machine=machine))
+    config = small_config(epochs=2, checkpoints=CheckpointConfig(checkpoint_seconds=0))
+    trained(tmp_path / "whole", config)
     size = (tmp_path / "whole" / "state.safetensors").stat().st_size
     assert limit < size
     stop = StopRequest()
     with pytest.raises(DeadError):
-        trained(tmp_path / "run", small_config(epochs=2, machine=machine), Dying(stop, 3), stop)
+        trained(tmp_path / "run", config, Dying(stop, 3), stop)
     kept = (tmp_path / "run" / "state.safetensors").read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
     try:
         with pytest.raises(CheckpointError) as caught:
-            trained(tmp_path / "run", small_config(epochs=2, machine=machine))
+            trained(tmp_path / "run", config)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     sentence = str(caught.value)
@@ -94,7 +95,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path: Path, limit: int
     assert sentence.endswith(f"continue with: jsa train --resume {tmp_path / 'run'}")
     assert (tmp_path / "run" / "state.safetensors").read_bytes() == kept
     assert not list((tmp_path / "run").glob(".*.part"))
-    trained(tmp_path / "run", small_config(epochs=2, machine=machine))
+    trained(tmp_path / "run", config)
     assert differences(tmp_path / "whole", tmp_path / "run") == []
 
 

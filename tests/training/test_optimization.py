@@ -2,15 +2,15 @@
 
 import pytest
 
-from jsa.runs.config import OptimizerConfig
+from jsa.training.config import OptimizerConfig
 from jsa.training.optimization import learning_rate
 
 
 def test_robbins_monro_is_a_over_t_plus_t0_to_the_kappa() -> None:
-    config = OptimizerConfig(learning_rate=0.5, schedule="robbins-monro", schedule_offset=20.0, schedule_exponent=0.6)
-    a = 0.5 * 20.0**0.6
+    config = OptimizerConfig(learning_rate=0.5, schedule="robbins-monro")
+    a = 0.5 * 1000.0**0.75
     for step in (0, 1, 7, 1000):
-        assert learning_rate(config, step, 5000) == pytest.approx(a / (step + 20.0) ** 0.6, rel=1e-12)
+        assert learning_rate(config, step, 5000) == pytest.approx(a / (step + 1000.0) ** 0.75, rel=1e-12)
 
 
 def test_cosine_goes_from_the_full_rate_to_almost_none() -> None:

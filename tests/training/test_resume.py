@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -25,24 +27,25 @@ from jsa.chains import ChainCache
 from jsa.data.binarization import DynamicBinarization
 from jsa.errors import CheckpointError
 from jsa.estimators.registry import ESTIMATORS, build_estimator
-from jsa.runs.config import MachineConfig, OptimizerConfig, StageConfig, TrainConfig, ValidationConfig
+from jsa.runs.config import MachineConfig, RunConfig
 from jsa.training import state
+from jsa.training.config import CheckpointConfig, OptimizerConfig, StageConfig, ValidationConfig
 from jsa.training.loop import TrainingRows, train
 from jsa.training.signals import InterruptedRunError, StopRequest
-from jsa.training.state import Standing
+from jsa.training.state import State
 
-EVERY_STEP = MachineConfig(threads=1, checkpoint_seconds=0)
+EVERY_STEP = CheckpointConfig(checkpoint_seconds=0)
 # Five steps an epoch and the switch behind the first: in stage I, at the switch, and in stage II.
 STOPS = [3, 5, 6, 13]
 
 
-def short(estimator: str = "jsa", **changes: object) -> TrainConfig:
+def short(estimator: str = "jsa", **changes: object) -> RunConfig:
     validation = ValidationConfig(validate_every=2, validation_samples=5)
     config = small_config(epochs=3, stages=StageConfig(switch_epoch=1), validation=validation, estimator=estimator)
     return dataclasses.replace(config, **changes)
 
 
-def stopped_at(path: Path, config: TrainConfig, step: int) -> None:
+def stopped_at(path: Path, config: RunConfig, step: int) -> None:
     stop = StopRequest()
     with pytest.raises(InterruptedRunError):
         trained(path, config, Stopping(stop, step), stop)
@@ -79,7 +82,7 @@ OTHERS = {
         "optimization": OptimizerConfig(learning_rate=0.5),
         "validation": ValidationConfig(validate_every=1, validation_samples=5, leading_epochs=2, followed_rows=7),
     },
-    "snapshots": {"machine": MachineConfig(threads=1, snapshot_every=2)},
+    "snapshots": {"checkpoints": CheckpointConfig(snapshot_every=2)},
 }
 
 
@@ -103,7 +106,8 @@ def test_the_settings_do_what_their_names_say(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mapped", [False, True])
 def test_a_sudden_end_after_any_step_loses_nothing(tmp_path: Path, mapped: bool) -> None:
-    config = short(epochs=3, batch_size=40, machine=dataclasses.replace(EVERY_STEP, mapped_chains=mapped))
+    machine = MachineConfig(threads=1, mapped_chains=mapped)
+    config = short(epochs=3, batch_size=40, checkpoints=EVERY_STEP, machine=machine)
     trained(tmp_path / "whole", config)
     trained_in_pieces(tmp_path / "pieces", config, list(range(2, 10)), Dying)
     assert differences(tmp_path / "whole", tmp_path / "pieces") == []
@@ -111,7 +115,7 @@ def test_a_sudden_end_after_any_step_loses_nothing(tmp_path: Path, mapped: bool)
 
 def test_checkpoints_change_nothing(tmp_path: Path) -> None:
     trained(tmp_path / "rarely", short())
-    trained(tmp_path / "every-step", short(machine=EVERY_STEP))
+    trained(tmp_path / "every-step", short(checkpoints=EVERY_STEP))
     assert differences(tmp_path / "rarely", tmp_path / "every-step") == []
 
 
@@ -142,7 +146,7 @@ def test_rows_that_change_every_epoch_are_those_of_their_epoch(tmp_path: Path) -
             TrainingRows(rows, patterned(40, seed=2)),
             config,
             new_folder(path, config),
-            watcher,
+            [watcher],
             stop,
         )
 
@@ -154,37 +158,34 @@ def test_rows_that_change_every_epoch_are_those_of_their_epoch(tmp_path: Path) -
     assert differences(tmp_path / "whole", tmp_path / "pieces") == []
 
 
-def forgets_the_means(notes: object, sums: object, original: object = Standing.from_notes) -> Standing:
-    found = original(notes, sums)
-    found.means.sums.clear()
-    return found
+def forgetting(what: str) -> Callable[..., None]:
+    """A resume that takes everything from the state but one thing."""
+    original = State._take
 
+    def take(self: State, *arguments: Any) -> None:
+        original(self, *arguments)
+        match what:
+            case "means":
+                self.means.sums.clear()
+            case "position":
+                self.progress.batches = 0
+            case "best epoch":
+                self.progress.leading.epochs = ()
 
-def forgets_the_best(notes: object, sums: object, original: object = Standing.from_notes) -> Standing:
-    found = original(notes, sums)
-    found.leading.epochs = []
-    return found
-
-
-def forgets_the_position(notes: object, sums: object, original: object = Standing.from_notes) -> Standing:
-    found = original(notes, sums)
-    found.batches = 0
-    return found
+    return take
 
 
 def ignored(*arguments: object) -> None:
-    """What a forgetful resume does."""
+    """Do nothing, as a forgetful resume does."""
 
 
-WRONG = {
+WRONG: dict[str, tuple[object, str, Callable[..., None]]] = {
     "random state": (state, "restore_random_states", ignored),
     "optimizer": (state, "restore_optimizer", ignored),
     "weights": (torch.nn.Module, "load_state_dict", ignored),
     "average": (state.AveragedModel, "load_state_dict", ignored),
-    "chains": (ChainCache, "restore", ignored),
-    "means": (Standing, "from_notes", forgets_the_means),
-    "position": (Standing, "from_notes", forgets_the_position),
-    "best epoch": (Standing, "from_notes", forgets_the_best),
+    "chains": (ChainCache, "load_state_dict", ignored),
+    **{what: (State, "_take", forgetting(what)) for what in ("means", "position", "best epoch")},
 }
 
 
@@ -224,14 +225,16 @@ def test_a_resume_that_forgets_something_is_noticed(
 
 def test_a_state_of_other_settings_is_refused(tmp_path: Path) -> None:
     stopped_at(tmp_path / "run", short(), 7)
-    with pytest.raises(CheckpointError, match=r"batch_size is 10 in config.json and was 20"):
+    with pytest.raises(CheckpointError, match=r"batch_size is 10 now and was 20 when"):
         trained(tmp_path / "run", short(batch_size=10))
 
 
 def test_a_state_for_other_data_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped_at(tmp_path / "run", short(), 7)
     monkeypatch.setattr("helpers.small_runs.patterned", lambda rows, seed: patterned(rows, seed + 1))
-    with pytest.raises(CheckpointError, match="the training data is not that of the checkpoint"):
+    with pytest.raises(
+        CheckpointError, match=r"the training data is 100 rows with digest \w+ now and was 100 rows with digest"
+    ):
         trained(tmp_path / "run", short())
 
 

@@ -16,8 +16,9 @@ import pytest
 
 from helpers.small_runs import differences, small_config, trained
 from jsa.cli import main
-from jsa.runs.config import MachineConfig, StageConfig
+from jsa.runs.config import MachineConfig
 from jsa.runs.folder import RunFolder
+from jsa.training.config import CheckpointConfig, StageConfig
 from jsa.training.signals import StopRequest, StopRequestedError
 
 FLAGS = ["--model", "linear", "--latents", "4", "--threads", "1", "--validation-samples", "5", "--test-samples", "5"]
@@ -107,8 +108,13 @@ def test_a_second_signal_corrupts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, mapped: bool
 ) -> None:
     """It comes as a KeyboardInterrupt in the middle of writing, here while a file is flushed."""
-    machine = MachineConfig(threads=1, checkpoint_seconds=0, mapped_chains=mapped)
-    config = small_config(epochs=2, batch_size=40, stages=StageConfig(switch_epoch=1), machine=machine)
+    config = small_config(
+        epochs=2,
+        batch_size=40,
+        stages=StageConfig(switch_epoch=1),
+        checkpoints=CheckpointConfig(checkpoint_seconds=0),
+        machine=MachineConfig(threads=1, mapped_chains=mapped),
+    )
     trained(tmp_path / "whole", config)
     left = count
     flush = os.fsync

@@ -60,12 +60,12 @@ def test_weights_that_are_not_finite_are_not_written(tmp_path: Path) -> None:
 
 
 def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
-    from jsa.runs.config import TrainConfig
+    from jsa.runs.config import RunConfig
 
     (tmp_path / "run").mkdir()
-    RunFolder(tmp_path / "run").begin(TrainConfig())
+    RunFolder(tmp_path / "run").begin(RunConfig())
     with pytest.raises(UsageError, match="exists already"):
-        RunFolder(tmp_path / "run").begin(TrainConfig())
+        RunFolder(tmp_path / "run").begin(RunConfig())
     assert unused(tmp_path / "run").name == "run-2"
     assert unused(tmp_path / "fresh").name == "fresh"
 

@@ -76,7 +76,6 @@ class ChainCache:
             if torch.device(device).type != "cpu":
                 raise UsageError("memory-mapped chains are on the CPU: leave out the device or the folder")
             self._storage = MappedStorage(Path(folder), latent, rows)
-        self._before: _Standing | None = None
         self._checked = False
 
     @property
@@ -124,24 +123,10 @@ class ChainCache:
         if len(set(index.tolist())) < index.shape[0]:
             kept = _last_places(index)
             index, h, moved = index.index_select(0, kept), h.index_select(0, kept), moved.index_select(0, kept)
-        before = self._standing(index)
-        times = before.times
+        _, times = self._storage.read(index)
         now = torch.where(moved.to(times.device) | (times == 0), visits, times)
         self._storage.write(index, self.latent.pack(h), now)
         self._storage.visits = visits
-        self._before = before
-
-    def undo(self, visits: int) -> None:
-        """Take back the last write, for a step that is refused after its chains were stored.
-
-        Args:
-            visits: What ``visits`` was before the step. Nothing happens where nothing was written since.
-        """
-        if visits == self.visits:
-            return
-        if self._before is None or self._before.visits != visits:
-            raise UsageError("only the last write can be taken back, before a checkpoint: undo a step at once")
-        self._put_back(self._before)
 
     @contextmanager
     def held(self, index: Int64[Tensor, " batch"]) -> Iterator[None]:
@@ -157,7 +142,6 @@ class ChainCache:
         index = index.unique()
         states, times = self._storage.read(index)
         self._storage.write(index, torch.zeros_like(states), torch.zeros_like(times))
-        self._before = None
 
     def adopt(self, other: ChainCache) -> None:
         """Take over the chains of another cache into this new one, for data that has grown or chains that move.
@@ -207,7 +191,6 @@ class ChainCache:
         Memory-mapped chains stage the rows written since the last commit in a journal, at a cost in proportion to
         them. The tensors are not copied: write them to the file before the next step.
         """
-        self._before = None
         return self._storage.state_dict()
 
     def commit(self, saved: Mapping[str, Tensor] | None = None) -> None:
@@ -228,7 +211,6 @@ class ChainCache:
         committed; a commit that a killed process left unfinished is finished.
         """
         self._storage.load_state_dict(saved)
-        self._before = None
 
     def save(self, path: Path | str) -> None:
         """Write the chains to one safetensors file, whole or not at all."""
@@ -271,7 +253,6 @@ class ChainCache:
     def _put_back(self, standing: _Standing) -> None:
         self._storage.write(standing.rows, standing.states, standing.times)
         self._storage.visits = standing.visits
-        self._before = None
 
     @property
     def _description(self) -> dict[str, object]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -84,6 +85,12 @@ def at_least(particles: int, minimum: int, name: str) -> int:
     if particles < minimum:
         raise UsageError(f"{name} needs at least {minimum} particle{'s' * (minimum > 1)}, not {particles}")
     return particles
+
+
+def follow(running: Tensor, value: Tensor, weight: float) -> None:
+    """Move a running mean towards a value; one that is not finite does not count, for its step is skipped."""
+    value = value.to(running.dtype)
+    running.lerp_(torch.where(value.isfinite(), value, running), weight)
 
 
 def space_of(latent: LatentSpace, name: str) -> LatentSpace:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.batch import Batch, Estimate
-from jsa.estimators.base import Description, Estimator, at_least, inputs_of, space_of
+from jsa.estimators.base import Description, Estimator, at_least, follow, inputs_of, space_of
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
 from jsa.model_calls import BatchPosterior, log_joint, log_joint_terms, posterior_of, refuse_non_finite
@@ -101,8 +101,8 @@ class NVIL(Estimator):
     def _follow(self, layer: int, centered: Tensor) -> None:
         """Update the exponential means. They take effect at the next step, so that no draw centers itself."""
         mean, variance = centered.mean(), centered.var(correction=0)
-        self.centers[layer].lerp_(mean.to(self.centers.dtype), 1 - self.decay)
-        self.variances[layer].lerp_(variance.to(self.variances.dtype), 1 - self.decay)
+        follow(self.centers[layer], mean, 1 - self.decay)
+        follow(self.variances[layer], variance, 1 - self.decay)
 
 
 def _terms(

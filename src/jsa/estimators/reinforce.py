@@ -9,7 +9,7 @@ from torch import Tensor
 
 from jsa.batch import Batch, Estimate
 from jsa.errors import UsageError
-from jsa.estimators.base import Description, Estimator, at_least, score_samples
+from jsa.estimators.base import Description, Estimator, at_least, follow, score_samples
 from jsa.model import LatentVariableModel
 
 Baseline = Literal["none", "running"]
@@ -63,7 +63,7 @@ class Reinforce(Estimator):
             correction = 1 - self.decay ** self.steps.clamp_min(1).to(signal.dtype)
             centered = signal - torch.where(self.steps > 0, self.running_signal / correction, 0.0)
             if self.training:
-                self.running_signal.lerp_(signal.mean().to(self.running_signal.dtype), 1 - self.decay)
+                follow(self.running_signal, signal.mean(), 1 - self.decay)
                 self.steps += 1
         loss = -(centered * draws.log_inference + draws.log_joint).mean()
         return Estimate(loss, signal.mean(), signal, {})

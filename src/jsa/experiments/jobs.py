@@ -14,7 +14,7 @@ from jsa.data import names
 from jsa.data.catalog import user_folder
 from jsa.errors import DataError, UsageError, check_at_least, unknown_name
 from jsa.experiments.tables import Budget, Cell, table, with_epochs, within
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 
 ENVIRONMENT_VARIABLE = "JSA_RUNS"
 
@@ -49,11 +49,11 @@ class Deviations:
         check_at_least(2, samples=self.samples)
         check_at_least(20, draws=self.draws)
 
-    def concerning(self, config: TrainConfig) -> Deviations:
+    def concerning(self, config: RunConfig) -> Deviations:
         """Return those that make a difference to a run."""
-        return self if config.machine.snapshot_every is not None else replace(self, draws=None)
+        return self if config.checkpoints.snapshot_every is not None else replace(self, draws=None)
 
-    def applied(self, config: TrainConfig) -> TrainConfig:
+    def applied(self, config: RunConfig) -> RunConfig:
         """Return the configuration with these deviations."""
         if self.epochs is not None:
             config = with_epochs(config, self.epochs)
@@ -122,22 +122,24 @@ class Job:
         return table(self.table).cell(self.column, self.method)
 
     @property
-    def config(self) -> TrainConfig:
+    def config(self) -> RunConfig:
         """The settings of the run."""
         config = replace(self.cell.config, seed=self.seed)
         return self.deviations.applied(within(config, cast(Budget, self.budget)))
 
-    def made_with(self, config: TrainConfig, followed_rows: int | None = None) -> bool:
+    def made_with(self, config: RunConfig, followed_rows: int | None = None) -> bool:
         """Whether a run with this configuration is one of this job, wherever its data was.
 
         Args:
             config: The configuration.
             followed_rows: How many rows the run may have followed other than the cell has it; they select nothing.
         """
-        expected = self.config
+        expected = self.config.with_switch_epoch
+        # An option that the cell leaves open has the value that the run resolved it to.
+        expected = replace(expected, method=replace(config.method, **expected.method.given))
         if followed_rows is not None and config.validation.followed_rows == followed_rows:
             expected = replace(expected, validation=replace(expected.validation, followed_rows=followed_rows))
-        return config.anywhere == expected
+        return config.anywhere.with_switch_epoch == expected
 
     @property
     def group(self) -> Path:

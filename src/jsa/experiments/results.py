@@ -20,7 +20,7 @@ from jsa.io.atomic_files import write_text
 from jsa.io.json_records import from_record, read_json, to_record
 from jsa.io.provenance import Provenance
 from jsa.report.formatting import significant
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.scores import read_rescored, read_scores
 
@@ -91,7 +91,7 @@ class Result:
 
     job: Job
     command: str
-    config: TrainConfig
+    config: RunConfig
     versions: tuple[Provenance, ...]
     seconds: float
     training_seconds: float

@@ -255,7 +255,7 @@ def epochs_done(job: Job, places: Places) -> tuple[int, str]:
 
 def _after_training(job: Job, folder: RunFolder) -> str:
     """Tell what a run does after its epochs: it is scored, and the variances of its gradients are measured."""
-    every = job.config.machine.snapshot_every
+    every = job.config.checkpoints.snapshot_every
     if every is None or not folder.evaluation.is_file():
         return "scoring"
     known = folder.path / VARIANCES

@@ -13,7 +13,7 @@ from jsa.errors import unknown_name
 from jsa.io.json_records import from_record, to_record
 from jsa.models.presets import preset
 from jsa.report.styles import Style
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Cell:
     published: Published | None
 
     @property
-    def config(self) -> TrainConfig:
+    def config(self) -> RunConfig:
         """The settings of its run."""
         return config_of(self.flags)
 
@@ -234,7 +234,7 @@ def table(name: str) -> Table:
 
 
 @cache
-def config_of(flags: str) -> TrainConfig:
+def config_of(flags: str) -> RunConfig:
     """Return the settings that flags of ``jsa train`` stand for, without importing the command line.
 
     >>> config_of("--model linear --epochs 3 --baseline none").method.baseline
@@ -246,9 +246,9 @@ def config_of(flags: str) -> TrainConfig:
         for flag, text in zip(words[::2], words[1::2], strict=True)
     }
     model = str(given["model"])
-    record = _with(to_record(TrainConfig(model=model, network=preset(model))), given)
+    record = _with(to_record(RunConfig(model=model, network=preset(model))), given)
     # What found no place is an unknown field.
-    return from_record(TrainConfig, {**record, **given})
+    return from_record(RunConfig, {**record, **given})
 
 
 def _value(text: str) -> Any:
@@ -272,7 +272,7 @@ SHORTER = 10
 """By what the short budget divides the epochs."""
 
 
-def within(config: TrainConfig, budget: Budget) -> TrainConfig:
+def within(config: RunConfig, budget: Budget) -> RunConfig:
     """Return the same experiment within a budget: the short one has a tenth of the epochs of each stage.
 
     >>> short = within(table("table1").cell("linear", "jsa").config, "short")
@@ -282,16 +282,16 @@ def within(config: TrainConfig, budget: Budget) -> TrainConfig:
     return config if budget == "paper" else with_epochs(config, config.epochs // SHORTER)
 
 
-def with_epochs(config: TrainConfig, epochs: int) -> TrainConfig:
+def with_epochs(config: RunConfig, epochs: int) -> RunConfig:
     """Return the same experiment with other epochs: stage switch and snapshots come at the same share of them.
 
     Schedules of the learning rate follow the epochs by themselves.
     """
     share = epochs / config.epochs
-    every = config.machine.snapshot_every
+    every = config.checkpoints.snapshot_every
     return replace(
         config,
         epochs=epochs,
         stages=replace(config.stages, switch_epoch=round(config.switch_epoch * share)),
-        machine=replace(config.machine, snapshot_every=None if every is None else max(1, round(every * share))),
+        checkpoints=replace(config.checkpoints, snapshot_every=None if every is None else max(1, round(every * share))),
     )

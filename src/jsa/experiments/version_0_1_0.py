@@ -8,10 +8,13 @@ from typing import Any
 
 from jsa.errors import UsageError
 from jsa.io.json_records import to_record
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 
 NAMES = {"optimisation": "optimization", "optimiser": "optimizer", "initialisation": "initialization"}
 """Fields that 0.1.0 spelled otherwise. The spelling alone tells the two apart: none of these is a name of today."""
+
+MOVED = {"checkpoint_seconds": ("machine", "checkpoints"), "snapshot_every": ("machine", "checkpoints")}
+"""Settings that 0.1.0 had in another group: that group, and the one of today."""
 
 SETTINGS: dict[str, Any] = json.loads("""{
   "data": "mnist-static", "model": "nonlinear", "estimator": "jsa", "epochs": 20, "seed": 0, "batch_size": 50,
@@ -27,8 +30,8 @@ SETTINGS: dict[str, Any] = json.loads("""{
   "stages": {"switch_epoch": null, "switch_patience": null},
   "validation": {"validate_every": 5, "validation_samples": 100, "validation_rows": null, "stop_after": null,
     "test_samples": 1000, "leading_epochs": 1, "followed_rows": null},
-  "machine": {"device": "cpu", "threads": null, "mapped_chains": false, "checkpoint_seconds": 30.0,
-    "snapshot_every": null}
+  "checkpoints": {"checkpoint_seconds": 30.0, "snapshot_every": null},
+  "machine": {"device": "cpu", "threads": null, "mapped_chains": false}
 }""")
 """The defaults of 0.1.0, which a result has where it does not say otherwise, whatever the default is today.
 
@@ -51,7 +54,19 @@ def with_names_of_today(record: Any) -> Any:
 
 def with_all_settings(config: Any) -> Any:
     """Return the record of a configuration with every setting of today, and none that was cut."""
-    return _completed(config, SETTINGS, to_record(TrainConfig()))
+    return _completed(_moved(config), SETTINGS, to_record(RunConfig()))
+
+
+def _moved(config: Any) -> Any:
+    if not isinstance(config, dict):
+        return config
+    found = dict(config)
+    for name, (before, today) in MOVED.items():
+        group = found.get(before)
+        if isinstance(group, dict) and name in group:
+            found[before] = {other: value for other, value in group.items() if other != name}
+            found[today] = {**found.get(today, {}), name: group[name]}
+    return found
 
 
 def _completed(record: Any, frozen: dict[str, Any], today: dict[str, Any]) -> Any:

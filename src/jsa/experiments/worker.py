@@ -106,7 +106,7 @@ def measure_variances(folder: RunFolder, stop: StopRequest, draws: int) -> None:
     in, and with the states of the chains held fixed where they persist.
     """
     config = folder.read_config()
-    every = config.machine.snapshot_every
+    every = config.checkpoints.snapshot_every
     epochs = [] if every is None else list(range(every, config.epochs + 1, every))
     known = read_variances(folder)
     if known.keys() >= set(epochs):
@@ -115,7 +115,7 @@ def measure_variances(folder: RunFolder, stop: StopRequest, draws: int) -> None:
     splits = load_splits(config)
     model = make_model(config, splits.schema)
     estimator = make_estimator(config, model, splits.train, folder)
-    learner = Learner(model, estimator)
+    learner = Learner(model, estimator).to(config.machine.device)
     batch = splits.train.batch(torch.arange(min(ROWS, len(splits.train))))
     for epoch in epochs:
         if epoch in known:

@@ -10,7 +10,7 @@ from pathlib import Path
 from jsa.errors import UsageError
 from jsa.evaluation.results import Likelihood
 from jsa.report.styles import Style
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 LARGEST = 8 << 20
@@ -73,7 +73,7 @@ class Entry:
     label: str
     series: str
     group: str
-    config: TrainConfig
+    config: RunConfig
     command: str
     style: Style | None = None
     curve: Track = field(default_factory=dict)

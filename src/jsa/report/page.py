@@ -22,7 +22,7 @@ from jsa.report.formatting import mean_and_deviation
 from jsa.report.settings import changed, flat, varying
 from jsa.report.styles import COLORS, COLORS_ON_BLACK
 from jsa.report.templates import asset, render
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 
 GENERATOR = "jsa report"
 """By this name a page is known as one of ours."""
@@ -121,7 +121,7 @@ def _notes(entries: Sequence[Entry]) -> Iterator[str]:
             )
 
 
-def _text(config: TrainConfig) -> str:
+def _text(config: RunConfig) -> str:
     return json.dumps(to_record(config), indent=2)
 
 

@@ -10,7 +10,7 @@ from jsa.data.catalog import names
 from jsa.errors import UsageError
 from jsa.report.entry import CURVE_FIGURES, Entry, Picture, Track, read_picture
 from jsa.report.page import Page
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.identity import DataIdentity, RowsIdentity
 from jsa.runs.scores import read_scores
@@ -91,7 +91,7 @@ def _test_rows(test: RowsIdentity | None) -> str:
     return "unknown test rows" if test is None else f"{test.rows:,} test rows ({test.values[:6]})"
 
 
-def _command(folder: RunFolder, config: TrainConfig) -> str:
+def _command(folder: RunFolder, config: RunConfig) -> str:
     """Return the command that runs it again, from the folder where a relative path leads to its table."""
     known = DataIdentity.read(folder.path)
     relative = config.data not in names() and not Path(config.data).is_absolute()
@@ -115,7 +115,7 @@ def _switch_epoch(metrics: Sequence[Mapping[str, float]]) -> int | None:
 
 
 def _commit(folder: RunFolder) -> str | None:
-    """Return the commit with which the run was last continued; runs of earlier versions do not know theirs."""
+    """Return the commit with which the run was last continued, None if it was never begun."""
     records = folder.read_provenance()
     return records[-1].commit if records else None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jsa.io.json_records import to_record
 from jsa.models.presets import preset
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 
 
 @dataclass(frozen=True)
@@ -19,31 +19,33 @@ class Setting:
     default: str
 
 
-def flat(config: TrainConfig) -> dict[str, str]:
+def flat(config: RunConfig) -> dict[str, str]:
     """Return every setting as the command line names it.
 
-    >>> flat(TrainConfig())["learning-rate"], flat(TrainConfig())["hidden"], flat(TrainConfig())["particles"]
+    >>> flat(RunConfig())["learning-rate"], flat(RunConfig())["hidden"], flat(RunConfig())["particles"]
     ('0.0003', '200 200', 'not given')
     """
     return {name.replace("_", "-"): _text(value) for name, value in _leaves(to_record(config)).items()}
 
 
-def changed(config: TrainConfig) -> list[Setting]:
+def changed(config: RunConfig) -> list[Setting]:
     """Return the settings that are not the default of the model.
 
-    >>> changed(TrainConfig(epochs=3))
+    >>> changed(RunConfig(epochs=3))
     [Setting(name='epochs', value='3', default='20')]
     """
-    defaults = flat(TrainConfig(model=config.model, network=preset(config.model)))
-    # The model sets the other defaults, but is itself a setting.
-    defaults["model"] = TrainConfig().model
-    return [Setting(name, value, defaults[name]) for name, value in flat(config).items() if value != defaults[name]]
+    defaults = flat(RunConfig(model=config.model, network=preset(config.model), epochs=config.epochs).with_switch_epoch)
+    found = flat(config.with_switch_epoch)
+    # Model and epochs set other defaults, but are settings themselves.
+    defaults["model"] = RunConfig().model
+    defaults["epochs"] = str(RunConfig().epochs)
+    return [Setting(name, value, defaults[name]) for name, value in found.items() if value != defaults[name]]
 
 
-def varying(configs: Sequence[TrainConfig]) -> list[str]:
+def varying(configs: Sequence[RunConfig]) -> list[str]:
     """Return the names of the settings in which runs differ.
 
-    >>> varying([TrainConfig(seed=1), TrainConfig(seed=2)])
+    >>> varying([RunConfig(seed=1), RunConfig(seed=2)])
     ['seed']
     """
     records = [flat(config) for config in configs]

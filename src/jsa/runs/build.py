@@ -21,7 +21,7 @@ from jsa.latent import Layer
 from jsa.models.belief_network import BeliefNetwork
 from jsa.models.registry import build_model
 from jsa.models.structured_prediction import StructuredPrediction
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.identity import DataIdentity
 from jsa.training.state import read_chains
@@ -32,19 +32,19 @@ Model = BeliefNetwork | StructuredPrediction
 
 @dataclass(frozen=True)
 class OpenedRun:
-    """A run as it is found in its folder.
+    """A run that was opened from its folder.
 
     Attributes:
         folder: The run folder.
         config: The configuration of the run.
         model: The model with the weights of a checkpoint.
-        notes: What was remembered beside these weights.
+        notes: The notes beside these weights.
         shape: What a row of its data is made of.
-        read_splits: Reads its data, once.
+        read_splits: What reads its data, once.
     """
 
     folder: RunFolder
-    config: TrainConfig
+    config: RunConfig
     model: Model
     notes: dict[str, object]
     shape: Schema
@@ -52,12 +52,12 @@ class OpenedRun:
 
     @property
     def splits(self) -> Splits:
-        """Its data, read when it is first asked for: a model can be sampled from where its data is not."""
+        """Its data, read at first use: sampling needs none."""
         return self.read_splits()
 
 
-def load_splits(config: TrainConfig) -> Splits:
-    """The data of a run; a conditional model gets the first half of the columns as its context."""
+def load_splits(config: RunConfig) -> Splits:
+    """Load the data of a run; a conditional model gets the first half of the columns as its context."""
     dataset = config.dataset
     splits = load(
         config.data,
@@ -76,15 +76,15 @@ def load_splits(config: TrainConfig) -> Splits:
 
 
 def load_splits_again(
-    config: TrainConfig, folder: RunFolder, data_dir: Path | None = None, *, may_differ: bool = False
+    config: RunConfig, folder: RunFolder, data_dir: Path | None = None, *, may_differ: bool = False
 ) -> Splits:
-    """The data of an earlier run, wherever this process was started.
+    """Load the data of an earlier run, wherever this process was started.
 
     Args:
         config: The configuration of the run.
         folder: The run folder.
         data_dir: Where the data is, if not where it was.
-        may_differ: Whether other rows than those that the run had are taken as well. They are refused otherwise.
+        may_differ: Whether rows other than those of the run are accepted; otherwise they are refused.
     """
     known = DataIdentity.read(folder.path)
     here = with_data_dir(config if known is None else started_in(config, known.started_in), data_dir)
@@ -94,7 +94,7 @@ def load_splits_again(
     return splits
 
 
-def _other_rows(config: TrainConfig, part: str) -> str:
+def _other_rows(config: RunConfig, part: str) -> str:
     if part == "train":
         what = "table" if is_table(config.data) else "data"
         return f"{config.data} is not the {what} that the run was trained on"
@@ -102,8 +102,8 @@ def _other_rows(config: TrainConfig, part: str) -> str:
     return f"{file or config.data} does not hold the {rows} rows that the run had"
 
 
-def make_model(config: TrainConfig, shape: Schema) -> Model:
-    """The model of a run, initialized from its seed."""
+def make_model(config: RunConfig, shape: Schema) -> Model:
+    """Make the model of a run, initialized from its seed."""
     columns, classes = shape.observed_columns, shape.classes
     observed = Layer("bernoulli", columns) if classes == 2 else Layer("categorical", columns, classes)
     torch.manual_seed(config.seed)
@@ -111,8 +111,8 @@ def make_model(config: TrainConfig, shape: Schema) -> Model:
     return build_model(config.network, observed, shape.context_width, indicators=shape.missing, values=values)
 
 
-def make_estimator(config: TrainConfig, model: Model, rows: Dataset, folder: RunFolder) -> Estimator:
-    """The estimator of a run, with chains for its training rows where it has chains."""
+def make_estimator(config: RunConfig, model: Model, rows: Dataset, folder: RunFolder) -> Estimator:
+    """Make the estimator of a run, with chains for its training rows if it keeps chains."""
     return build_estimator(
         config.estimator,
         model.latent,
@@ -125,7 +125,7 @@ def make_estimator(config: TrainConfig, model: Model, rows: Dataset, folder: Run
 
 
 def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None) -> OpenedRun:
-    """A run, with the best or last weights of its model.
+    """Open a run with the best or last weights of its model.
 
     Args:
         path: The run folder.
@@ -138,17 +138,17 @@ def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None)
     config = folder.read_config()
     read_splits = cache(partial(load_splits_again, config, folder, data_dir))
     known = DataIdentity.read(folder.path)
-    shape = read_splits().schema if known is None or known.shape is None else known.shape
+    shape = read_splits().schema if known is None else known.shape
     model = make_model(config, shape)
     notes = load_weights(model, folder.best if checkpoint == "best" else folder.last)
     return OpenedRun(folder, config, model.eval(), notes, shape, read_splits)
 
 
 def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor) -> None:
-    """Gives a cache in memory the chains that a state file of a run has of these rows; a run without chains has none.
+    """Copy the chains of these rows from a state file of a run, if it has any, to a cache in memory.
 
-    Memory-mapped chains are brought to the checkpoint of that file, as a continued run would, and read; their folder is
-    held meanwhile.
+    Memory-mapped chains are first brought to the checkpoint of that file, as a continued run does; their folder is
+    locked meanwhile.
     """
     chains = read_chains(state) if state.is_file() else {}
     if not chains:
@@ -164,8 +164,8 @@ def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor
     cache.write(index[there], states[there], moved=torch.ones(len(there), dtype=torch.bool))
 
 
-def with_data_dir(config: TrainConfig, data_dir: Path | None) -> TrainConfig:
-    """The configuration with another data folder, where one is given: tables of the same file names in it are taken."""
+def with_data_dir(config: RunConfig, data_dir: Path | None) -> RunConfig:
+    """Return the configuration with another data folder, if one is given, and with the tables of these names in it."""
     if data_dir is None:
         return config
     folder = data_dir.expanduser()
@@ -176,8 +176,8 @@ def with_data_dir(config: TrainConfig, data_dir: Path | None) -> TrainConfig:
     return _with_files(replace(config, dataset=replace(config.dataset, data_dir=data_dir)), moved)
 
 
-def started_in(config: TrainConfig, folder: Path) -> TrainConfig:
-    """The configuration of a run that was begun in this folder, with its files as they are found from here."""
+def started_in(config: RunConfig, folder: Path) -> RunConfig:
+    """Return the configuration of a run that was begun in this folder, with the paths of its files from here."""
     if folder == Path.cwd():
         return config
 
@@ -191,8 +191,8 @@ def started_in(config: TrainConfig, folder: Path) -> TrainConfig:
     return _with_files(replace(config, dataset=dataset), found)
 
 
-def _with_files(config: TrainConfig, where: Callable[[Path], Path]) -> TrainConfig:
-    """The configuration with its tables elsewhere."""
+def _with_files(config: RunConfig, where: Callable[[Path], Path]) -> RunConfig:
+    """Return the configuration with its tables elsewhere."""
     valid, test = (
         None if file is None else where(file) for file in (config.dataset.valid_file, config.dataset.test_file)
     )

@@ -1,4 +1,4 @@
-"""What comes behind a training: its leading epochs are scored again, and the best one of them is tested."""
+"""After training: re-score the leading epochs and test the best one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from jsa.data import Splits
 from jsa.evaluation.likelihood import Likelihood, likelihood
 from jsa.evaluation.rows import Rows, Subset
 from jsa.model import LatentVariableModel
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.scores import Scores, read_rescored, read_scores, write_rescored, write_scores
 from jsa.training.progress import evaluation_progress
@@ -16,23 +16,23 @@ from jsa.training.weights import load_weights, save_weights
 
 
 class Scoring:
-    """Scores the leading epochs of a finished training. What was scored before a stop is not scored again.
+    """Scores the leading epochs of a finished training. Whatever was scored before a stop is kept.
 
     Args:
         config: The configuration of the run.
         splits: Its data.
-        model: Its model; it has the weights of the best epoch in the end.
+        model: Its model, which gets the weights of the best epoch.
         folder: Its folder.
-        stop: Who may ask to stop.
+        stop: A request to stop.
     """
 
     def __init__(
-        self, config: TrainConfig, splits: Splits, model: LatentVariableModel, folder: RunFolder, stop: StopRequest
+        self, config: RunConfig, splits: Splits, model: LatentVariableModel, folder: RunFolder, stop: StopRequest
     ) -> None:
         self.config, self.splits, self.model, self.folder, self.stop = config, splits, model, folder, stop
 
     def score(self, leading: LeadingEpochs) -> Scores:
-        """Finds the best epoch and tests it."""
+        """Find the best epoch and test it."""
         best, samples = leading.best, self.config.validation.validation_samples
         if leading.kept > 1:
             best, samples = self._rescored(leading), self.config.validation.test_samples
@@ -45,7 +45,7 @@ class Scoring:
         return scores
 
     def _rescored(self, leading: LeadingEpochs) -> ValidatedEpoch:
-        """The best of the leading epochs with as many samples as the test has; its weights become the best ones."""
+        """Return the best leading epoch by as many samples as the test has; its weights become the best ones."""
         valid = Subset.first(self.splits.valid, self.config.validation.validation_rows)
         known = read_rescored(self.folder)
         for screened in leading.epochs:

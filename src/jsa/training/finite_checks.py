@@ -1,4 +1,4 @@
-"""Numbers that are not finite: found at the step at which they appear, and named."""
+"""Find numbers that are not finite at the step at which they appear, and name them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from jsa.errors import NumericalError
 
 
 class NonFiniteWeightsError(NumericalError):
-    """Parameters that an earlier step spoilt: no batch can be skipped to mend them."""
+    """Parameters that an earlier step made infinite or NaN: skipping a batch does not mend them."""
 
 
 def refuse_non_finite_step(estimate: Estimate, batch: Batch, parameters: Mapping[str, nn.Parameter]) -> None:
-    """Refuses a step whose loss, log-weights or gradients are not finite, before the optimizer sees them.
+    """Refuse a step whose loss, log-weights or gradients are not finite, before the optimizer sees them.
 
     The sound case is one number to look at, so that a step waits for its device once.
     """
@@ -35,14 +35,14 @@ def refuse_non_finite_step(estimate: Estimate, batch: Batch, parameters: Mapping
 
 
 def refuse_non_finite_weights(learner: nn.Module) -> None:
-    """Refuses parameters and buffers that are not finite, by name."""
+    """Refuse parameters and buffers that are not finite, by name."""
     for name, tensor in learner.state_dict().items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise NonFiniteWeightsError(f"the weights {name} are not finite, for the step before was too long")
+            raise NonFiniteWeightsError(f"the weights {name} are not finite, because the step before was too long")
 
 
 def _refuse_impossible_rows(estimate: Estimate, batch: Batch) -> None:
-    """A row of which no state is possible has no gradient, whatever a method makes of it."""
+    # A row without a possible state has no gradient, whatever a method makes of it.
     impossible = (estimate.log_weights.amax(0) == -torch.inf).nonzero()
     if len(impossible):
         row = int(batch.index[impossible[0]])

@@ -1,4 +1,4 @@
-"""The optimizer, and what it remembers as tensors by the names of the parameters."""
+"""The optimizer, its learning rate, and its state by the names of the parameters."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import torch
 from torch import Tensor, nn
 
 from jsa.errors import CheckpointError
-from jsa.runs.config import OptimizerConfig
+from jsa.training.config import OptimizerConfig
 
 
 def make_optimizer(learner: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """The optimizer of all parameters that are to be learned."""
+    """Make the optimizer of all parameters that are learned."""
     kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.SGD
     return kind(learned(learner).values(), lr=config.learning_rate, fused=True)
 
 
 def learned(learner: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters that are to be learned, by name, in the order in which the optimizer has them."""
+    """Return the parameters that are learned, by name, in the order in which the optimizer has them."""
     return {name: parameter for name, parameter in learner.named_parameters() if parameter.requires_grad}
 
 
 def forget_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """What ``zero_grad`` does, without its hooks, which take a hundredth of the step of a small model."""
+    """Set gradients to None without the hooks of ``zero_grad``, which take a hundredth of a small model's step."""
     for parameter in parameters:
         parameter.grad = None
 
 
 def optimizer_tensors(learner: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What the optimizer remembers, under ``parameter/quantity``."""
+    """Return the tensors of the optimizer's state, under ``parameter/quantity``."""
     return {
         f"{name}/{quantity}": value
         for name, parameter in learned(learner).items()
@@ -40,7 +40,7 @@ def optimizer_tensors(learner: nn.Module, optimizer: torch.optim.Optimizer) -> d
 
 
 def restore_optimizer(learner: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Gives an optimizer what another of the same kind remembered of the same parameters."""
+    """Give an optimizer the state of another of the same kind for the same parameters."""
     parameters = learned(learner)
     for key, value in tensors.items():
         name, _, quantity = key.rpartition("/")
@@ -56,15 +56,18 @@ def restore_optimizer(learner: nn.Module, optimizer: torch.optim.Optimizer, tens
         optimizer.state[parameter][quantity] = value.to(parameter.device, copy=True)
 
 
+ROBBINS_MONRO_OFFSET, ROBBINS_MONRO_EXPONENT = 1000.0, 0.75
+
+
 def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
-    """The learning rate of a step, counted from 0, of a run of so many steps.
+    """Return the learning rate of a step, counted from 0, in a training of ``steps`` steps.
 
     Robbins-Monro is gamma_t = a / (t + t0)^kappa with a = gamma_0 t0^kappa: for 1/2 < kappa <= 1 the steps sum to
     infinity and their squares do not, which is what the convergence theorems of stochastic approximation ask for.
 
-    >>> config = OptimizerConfig(learning_rate=0.1, schedule="robbins-monro", schedule_offset=10, schedule_exponent=1)
-    >>> [round(learning_rate(config, step, steps=100), 9) for step in (0, 10, 90)]
-    [0.1, 0.05, 0.01]
+    >>> config = OptimizerConfig(learning_rate=0.1, schedule="robbins-monro")
+    >>> [round(learning_rate(config, step, steps=20_000), 6) for step in (0, 1000, 15_000)]
+    [0.1, 0.05946, 0.0125]
     """
     match config.schedule:
         case "constant":
@@ -72,5 +75,5 @@ def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
         case "cosine":
             return config.learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps))
         case "robbins-monro":
-            shrunk = config.schedule_offset / (step + config.schedule_offset)
-            return config.learning_rate * shrunk**config.schedule_exponent
+            shrunk = ROBBINS_MONRO_OFFSET / (step + ROBBINS_MONRO_OFFSET)
+            return config.learning_rate * shrunk**ROBBINS_MONRO_EXPONENT

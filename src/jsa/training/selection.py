@@ -1,14 +1,14 @@
-"""Which epochs are the best, and for how long there was no better one."""
+"""The best epochs by validation NLL, and how long there was no better one."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class ValidatedEpoch(NamedTuple):
-    """An epoch and its validation NLL."""
+@dataclass(frozen=True, order=True)
+class ValidatedEpoch:
+    """An epoch and its validation NLL. Of two equal figures the earlier epoch is the better one."""
 
     nll: float
     epoch: int
@@ -26,7 +26,7 @@ class LeadingEpochs:
     """
 
     kept: int = 1
-    epochs: list[ValidatedEpoch] = field(default_factory=list)
+    epochs: tuple[ValidatedEpoch, ...] = ()
     validations_without_gain: int = 0
 
     @property
@@ -35,9 +35,9 @@ class LeadingEpochs:
         return self.epochs[0] if self.epochs else ValidatedEpoch(math.inf, 0)
 
     def record(self, epoch: int, nll: float) -> bool:
-        """Takes the validation NLL of an epoch and says whether that epoch is one of the leading ones."""
+        """Record the validation NLL of an epoch and tell whether that epoch is one of the leading ones."""
         better = nll < self.best.nll
         self.validations_without_gain = 0 if better else self.validations_without_gain + 1
-        # Of two equal figures the earlier epoch is the better one: tuples compare by NLL, then by epoch.
-        self.epochs = sorted([*self.epochs, ValidatedEpoch(nll, epoch)])[: self.kept]
-        return any(found.epoch == epoch for found in self.epochs)
+        found = ValidatedEpoch(nll, epoch)
+        self.epochs = tuple(sorted([*self.epochs, found])[: self.kept])
+        return found in self.epochs

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the running step is finished and kept."""
+"""Stop at Ctrl-C and SIGTERM when the running step is done and saved."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopRequestedError(Exception):
-    """Raised out of an evaluation, which holds nothing that must be kept."""
+    """A request to stop, raised between two steps or out of an evaluation."""
 
 
 class InterruptedRunError(JsaError):
-    """A run that was stopped by a signal after its state was written."""
+    """A run that was stopped by a signal after its state was saved."""
 
     def __init__(self, sentence: str, number: int) -> None:
         super().__init__(sentence)
@@ -27,10 +27,10 @@ class InterruptedRunError(JsaError):
 
 
 class StopRequest:
-    """Whether somebody asked the run to stop; the loop looks at it after each step.
+    """A request to stop; the loop looks at it after each step.
 
     Attributes:
-        number: The number of the signal, none as long as nobody asked.
+        number: The number of the signal, None as long as there was none.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class StopRequest:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Takes Ctrl-C and SIGTERM as requests; what they did before is restored at the end, and for a second signal.
+        """Take Ctrl-C and SIGTERM as requests. The handlers before are restored at the end, and for a second signal.
 
         Only the main thread may install handlers: in another one this does nothing.
         """
@@ -65,12 +65,12 @@ class StopRequest:
             restore()
 
     def check(self) -> None:
-        """Raises if somebody asked."""
+        """Raise ``StopRequestedError`` if there was a signal."""
         if self.number is not None:
             raise StopRequestedError
 
     def interrupting(self, progress: Progress) -> Progress:
-        """The same progress, which an evaluation calls often, but raising if somebody asked."""
+        """Wrap a progress function, which an evaluation calls often, so that it raises after a signal."""
 
         def advance(rows: int) -> None:
             self.check()
@@ -79,6 +79,6 @@ class StopRequest:
         return advance
 
     def interrupted(self, where: str, resume: str) -> InterruptedRunError:
-        """What to raise when everything is written: one sentence with the way to continue."""
+        """Return the error to raise once everything is saved: one sentence with the way to continue."""
         number = self.number or signal.SIGINT
         return InterruptedRunError(f"stopped {where} by {signal.Signals(number).name}; continue with: {resume}", number)

@@ -1,10 +1,12 @@
-"""The state of a training in one file, from which it goes on to the bit."""
+"""The state of a training in one file, from which it continues to the bit."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -17,19 +19,23 @@ from jsa.io.json_records import from_record, to_record
 from jsa.io.tensor_files import load_tensors, save_tensors
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel
-from jsa.runs.identity import check_identity
 from jsa.training.finite_checks import refuse_non_finite_weights
 from jsa.training.optimization import optimizer_tensors, restore_optimizer
-from jsa.training.selection import LeadingEpochs, ValidatedEpoch
+from jsa.training.random_states import random_states, restore_random_states
+from jsa.training.selection import LeadingEpochs
 from jsa.training.weights import check_format, check_shapes
+
+FORMAT = 4
+EARLIER_FORMATS = {3: "0.1.0"}
+CHAINS = "chains"
 
 
 class Means:
     """The means of the scalars of many steps, kept as tensors so that no step waits for a device.
 
     Attributes:
-        sums: The sum of each scalar so far.
-        steps: Over how many steps.
+        sums: The sum of each scalar.
+        steps: The number of steps.
     """
 
     def __init__(self, sums: Mapping[str, Tensor] | None = None, steps: int = 0) -> None:
@@ -37,63 +43,34 @@ class Means:
         self.steps = steps
 
     def add(self, estimate: Estimate) -> None:
-        """Takes the scalars of a step."""
+        """Add the scalars of a step."""
         self.steps += 1
         for name, value in {"objective": estimate.objective, **estimate.diagnostics}.items():
             self.sums[name] = self.sums[name] + value if name in self.sums else value.clone()
 
     def values(self) -> dict[str, float]:
-        """The means since the beginning."""
+        """Return the means since the beginning."""
         return {name: float(total) / self.steps for name, total in self.sums.items()}
 
 
-PLAIN = (
-    *("epoch", "batches", "step", "skipped", "skipped_in_a_row"),
-    *("seconds", "training_seconds", "processor_seconds", "decoder_evaluations", "metrics_bytes", "finished"),
-)
-
-
-@dataclass(frozen=True)
-class _Record:
-    """What of a standing is plain numbers, as the state file has it."""
-
-    epoch: int
-    batches: int
-    step: int
-    skipped: int
-    skipped_in_a_row: int
-    seconds: float
-    training_seconds: float
-    processor_seconds: float
-    decoder_evaluations: int
-    metrics_bytes: int
-    finished: bool
-    leading_epochs: tuple[int, ...]
-    leading_nlls: tuple[float, ...]
-    validations_without_gain: int
-    mean_steps: int
-    mean_names: tuple[str, ...]
-
-
 @dataclass
-class Standing:
+class Progress:
     """Where a training stands between two steps.
 
     Attributes:
         epoch: The epoch, from 1.
-        batches: How many batches of it are done.
-        step: How many batches are done in all; those that were skipped count, for the schedule goes on.
-        skipped: How many batches of the epoch were skipped.
-        skipped_in_a_row: How many batches were skipped since the last that was not.
-        seconds: How long the training took so far.
-        training_seconds: How much of it went into steps, not into validations.
+        batches: The batches of the epoch that are done.
+        step: The batches that are done in all; skipped ones count, because the schedule goes on.
+        skipped: The batches of the epoch that were skipped.
+        skipped_in_a_row: The batches that were skipped since the last that was not.
+        seconds: The duration of the training so far.
+        training_seconds: The part of it that went into steps, not into validations.
         processor_seconds: The processor time of the steps, over all threads of the process.
-        decoder_evaluations: How many states the steps passed through the joint density, each row for itself.
+        decoder_evaluations: The states that the steps passed through the joint density, counted for each row.
         metrics_bytes: The length of the metrics without the line of this epoch.
         finished: Whether the last epoch has ended.
         leading: The best epochs.
-        means: The figures of the epoch so far.
-        ended: The figures of the epoch once it has ended. Its weights and its line of metrics may not be written yet.
+        ended: The figures of the epoch as JSON once it has ended; its files may not be published yet.
     """
 
     epoch: int = 1
@@ -108,169 +85,126 @@ class Standing:
     metrics_bytes: int = 0
     finished: bool = False
     leading: LeadingEpochs = field(default_factory=LeadingEpochs)
-    means: Means = field(default_factory=Means)
-    ended: dict[str, object] | None = None
+    ended: str | None = None
 
-    def next_epoch(self, metrics_bytes: int) -> None:
-        """Goes to the beginning of the next epoch, when everything about this one is written."""
-        self.epoch += 1
-        self.batches = self.skipped = 0
-        self.metrics_bytes = metrics_bytes
-        self.means = Means()
-        self.ended = None
-
-    def to_notes(self) -> dict[str, object]:
-        """What JSON can hold of it; the sums of the means are tensors and stand elsewhere."""
-        plain = {name: getattr(self, name) for name in PLAIN}
-        leading = self.leading
-        record = _Record(
-            **plain,
-            leading_epochs=tuple(found.epoch for found in leading.epochs),
-            leading_nlls=tuple(found.nll for found in leading.epochs),
-            validations_without_gain=leading.validations_without_gain,
-            mean_steps=self.means.steps,
-            # In the order in which the figures stand in the metrics.
-            mean_names=tuple(self.means.sums),
-        )
-        # Pairs keep the order, which the file does not keep for the fields of an object.
-        ended = None if self.ended is None else [[name, value] for name, value in self.ended.items()]
-        return {**to_record(record), "ended": ended}
-
-    @classmethod
-    def from_notes(cls, notes: object, sums: Mapping[str, Tensor]) -> Standing:
-        """The standing that such notes describe, with the sums of its means by name."""
-        if not isinstance(notes, Mapping):
-            raise UsageError("it does not say where the training stands")
-        pairs = notes.get("ended")
-        try:
-            ended = None if pairs is None else dict(pairs)
-        except (TypeError, ValueError):
-            raise UsageError("the figures of its last epoch are no record") from None
-        record = from_record(_Record, {name: value for name, value in notes.items() if name != "ended"})
-        if set(record.mean_names) != set(sums):
-            raise UsageError("the figures of its epoch are not all there")
-        if len(record.leading_epochs) != len(record.leading_nlls):
-            raise UsageError("its leading epochs and their figures are not equally many")
-        leading = [ValidatedEpoch(*found) for found in zip(record.leading_nlls, record.leading_epochs, strict=True)]
-        return cls(
-            **{name: getattr(record, name) for name in PLAIN},
-            leading=LeadingEpochs(1, leading, record.validations_without_gain),
-            means=Means({name: sums[name] for name in record.mean_names}, record.mean_steps),
-            ended=ended,
-        )
+    @property
+    def record(self) -> dict[str, object] | None:
+        """The figures of the epoch, None before its end."""
+        return None if self.ended is None else json.loads(self.ended)
 
 
-def random_states(device: torch.device) -> dict[str, Tensor]:
-    """The state of the generators that a training on this device draws from."""
-    states = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        states["cuda"] = torch.cuda.get_rng_state(device)
-    elif device.type == "mps":
-        states["mps"] = torch.mps.get_rng_state()
-    return states
+class State:
+    """Everything that a training changes, saved and loaded as one.
 
-
-def restore_random_states(states: Mapping[str, Tensor], device: torch.device) -> None:
-    """Puts the generators of a device back to a state."""
-    for name, present in random_states(device).items():
-        if name not in states or states[name].shape != present.shape:
-            raise CheckpointError(
-                f"the random state of {name} is missing or that of another version of torch: continue with the version "
-                "and the device that the run began with"
-            )
-    try:
-        torch.set_rng_state(states["cpu"])
-        if device.type == "cuda":
-            torch.cuda.set_rng_state(states["cuda"], device)
-        elif device.type == "mps":
-            torch.mps.set_rng_state(states["mps"])
-    except (RuntimeError, TypeError) as error:
-        raise CheckpointError(f"the random state of the checkpoint is damaged ({error}): use another copy") from error
-
-
-FORMAT = 3
-CHAINS = "chains"
-
-
-class TrainingState:
-    """Everything that a training changes, to be written and read as one.
-
-    Renaming the new file over the old one is the moment at which a checkpoint is made: whatever else the run folder
-    holds is made again from it where a crash came in between.
+    Renaming the new file over the old one is the moment at which a checkpoint is made: whatever else the folder holds
+    is made again from it if a crash comes in between.
 
     Args:
         learner: The model and its estimator.
         optimizer: The optimizer of both.
-        average: The average of the model's weights, where there is one.
-        device: Where the training runs.
-        identity: What must be the same when the state is read.
+        average: The average of the model's weights, None without one.
+        identity: What must be the same when the state is loaded, by name.
+        kept: How many leading epochs to keep.
     """
 
     def __init__(
         self,
         learner: Learner,
         optimizer: torch.optim.Optimizer,
-        average: AveragedModel | None,
-        device: torch.device,
-        identity: Mapping[str, object],
+        average: AveragedModel | None = None,
+        identity: Mapping[str, object] | None = None,
+        kept: int = 1,
     ) -> None:
-        self.standing = Standing()
-        self._learner = learner
-        self._optimizer = optimizer
-        self._average = average
-        self._device = device
-        self._identity = identity
+        self.progress = Progress(leading=LeadingEpochs(kept))
+        self.means = Means()
+        self.learner = learner
+        self.optimizer = optimizer
+        self.average = average
+        self.identity = {} if identity is None else dict(identity)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the training runs."""
+        return next(self.learner.parameters()).device
+
+    @property
+    def evaluated(self) -> LatentVariableModel:
+        """The model that is validated and tested: the averaged one, if there is an average."""
+        return self.learner.model if self.average is None else cast(LatentVariableModel, self.average.module)
+
+    def next_epoch(self, metrics_bytes: int) -> None:
+        """Go to the beginning of the next epoch, once everything about this one is published."""
+        at = self.progress
+        at.epoch += 1
+        at.batches = at.skipped = 0
+        at.metrics_bytes, at.ended = metrics_bytes, None
+        self.means = Means()
 
     def save(self, path: Path) -> None:
-        """Writes the state, whole or not at all; one that is not finite is refused."""
-        refuse_non_finite_weights(self._learner)
-        chains = self._learner.estimator.chains
+        """Write the state, whole or not at all; one that is not finite is refused."""
+        refuse_non_finite_weights(self.learner)
+        chains = self.learner.estimator.chains
         staged = {} if chains is None else chains.state_dict()
         parts: dict[str, Mapping[str, Tensor]] = {
-            "learner": self._learner.state_dict(),
-            "optimizer": optimizer_tensors(self._learner, self._optimizer),
-            "average": {} if self._average is None else self._average.state_dict(),
-            "random": random_states(self._device),
-            "means": self.standing.means.sums,
+            "learner": self.learner.state_dict(),
+            "optimizer": optimizer_tensors(self.learner, self.optimizer),
+            "average": {} if self.average is None else self.average.state_dict(),
+            "random": random_states(self.device),
+            "means": self.means.sums,
             CHAINS: staged,
         }
         tensors = {f"{part}:{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
         notes = {
             "format": FORMAT,
-            "identity": self._identity,
-            "standing": self.standing.to_notes(),
+            "identity": self.identity,
+            "progress": to_record(self.progress),
+            # In the order in which the figures stand in the metrics.
+            "means": {"steps": self.means.steps, "names": list(self.means.sums)},
         }
         save_tensors(path, tensors, notes)
         if chains is not None:
             chains.commit(staged)
 
     def load(self, path: Path) -> None:
-        """Puts everything to where it was when the state was written."""
+        """Put everything back to where it was when the state was written."""
         tensors, notes = _read(path)
         try:
-            check_identity(self._identity, notes.get("identity"))
+            check_identity(self.identity, notes.get("identity"))
             self._take(path, tensors, notes)
         except JsaError as error:
             raise CheckpointError(f"the run cannot be continued from {path}: {error}") from error
 
     def _take(self, path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, object]) -> None:
-        standing = Standing.from_notes(notes.get("standing"), _part(tensors, "means", self._device))
+        progress = _progress(notes.get("progress"))
+        means = _means(notes.get("means"), _part(tensors, "means", self.device))
         weights = _part(tensors, "learner")
-        check_shapes(self._learner, weights, path)
-        self._learner.load_state_dict(weights)
-        restore_optimizer(self._learner, self._optimizer, _part(tensors, "optimizer"))
-        if self._average is not None:
+        check_shapes(self.learner, weights, path)
+        self.learner.load_state_dict(weights)
+        restore_optimizer(self.learner, self.optimizer, _part(tensors, "optimizer"))
+        if self.average is not None:
             average = _part(tensors, "average")
-            check_shapes(self._average, average, path)
-            self._average.load_state_dict(average)
-        if self._learner.estimator.chains is not None:
-            self._learner.estimator.chains.load_state_dict(_part(tensors, CHAINS))
-        restore_random_states(_part(tensors, "random"), self._device)
-        self.standing = standing
+            check_shapes(self.average, average, path)
+            self.average.load_state_dict(average)
+        if self.learner.estimator.chains is not None:
+            self.learner.estimator.chains.load_state_dict(_part(tensors, CHAINS))
+        restore_random_states(_part(tensors, "random"), self.device)
+        self.progress, self.means = progress, means
+
+
+def check_identity(expected: Mapping[str, object], found: object) -> None:
+    """Refuse a state that was written under other settings or for other data."""
+    if not isinstance(found, Mapping):
+        raise UsageError("it does not say for which settings and data it was written: use another copy")
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name) or (name in expected) != (name in found):
+            raise UsageError(
+                f"{name} is {expected.get(name, 'unknown')} now and was {found.get(name, 'unknown')} when the "
+                "checkpoint was written: give it back that value, or begin another run"
+            )
 
 
 def load_learner(path: Path, learner: Learner) -> None:
-    """Takes the weights, the chains and their stage from a state file and nothing else of it, to look at them."""
+    """Load the weights, the chains and their stage from a state file and nothing else of it."""
     tensors, _ = _read(path)
     weights = _part(tensors, "learner")
     check_shapes(learner, weights, path)
@@ -280,7 +214,7 @@ def load_learner(path: Path, learner: Learner) -> None:
 
 
 def load_model(path: Path, model: LatentVariableModel) -> None:
-    """Takes the weights of the model alone from a state file."""
+    """Load the weights of the model alone from a state file."""
     tensors, _ = _read(path)
     weights = _part(_part(tensors, "learner"), "model", separator=".")
     check_shapes(model, weights, path)
@@ -288,7 +222,7 @@ def load_model(path: Path, model: LatentVariableModel) -> None:
 
 
 def load_estimator(path: Path, estimator: Estimator) -> None:
-    """Takes what the estimator has learned, such as baselines, from the state file of a run with the same method."""
+    """Load what the estimator has learned, such as baselines, from the state file of a run with the same method."""
     tensors, _ = _read(path)
     learned = _part(_part(tensors, "learner"), "estimator", separator=".")
     check_shapes(estimator, learned, path)
@@ -296,15 +230,41 @@ def load_estimator(path: Path, estimator: Estimator) -> None:
 
 
 def read_chains(path: Path) -> dict[str, Tensor]:
-    """What the state file of a run holds of its chains."""
+    """Return what a state file holds of the chains."""
     tensors, _ = _read(path)
     return _part(tensors, CHAINS)
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
     tensors, notes = load_tensors(path)
-    check_format(path, notes, FORMAT)
+    check_format(path, notes, FORMAT, EARLIER_FORMATS)
     return tensors, notes
+
+
+def _progress(notes: object) -> Progress:
+    progress = from_record(Progress, notes, "the progress", complete=True)
+    try:
+        record = progress.record or {}
+    except ValueError:
+        record = None
+    if not isinstance(record, dict) or (progress.ended is not None and "epoch" not in record):
+        raise UsageError("the figures of its last epoch are no record: use another copy")
+    return progress
+
+
+@dataclass(frozen=True)
+class _MeansRecord:
+    """What the state file holds of the means beside their sums."""
+
+    steps: int
+    names: tuple[str, ...]
+
+
+def _means(notes: object, sums: Mapping[str, Tensor]) -> Means:
+    record = from_record(_MeansRecord, notes, "the means")
+    if set(record.names) != set(sums):
+        raise UsageError("the figures of its epoch are not all there: use another copy")
+    return Means({name: sums[name] for name in record.names}, record.steps)
 
 
 def _part(

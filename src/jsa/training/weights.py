@@ -1,4 +1,4 @@
-"""The weights of a model, to and from files."""
+"""Save and load the weights of a model."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from jsa.errors import CheckpointError, NumericalError
+from jsa.errors import CheckpointError, NumericalError, shortened
 from jsa.io.tensor_files import load_tensors, save_tensors
 
 FORMAT = 1
 
 
 def save_weights(model: nn.Module, path: Path, notes: Mapping[str, object]) -> None:
-    """Writes the model's weights, whole or not at all; weights that are not finite are refused.
+    """Write the model's weights, whole or not at all; weights that are not finite are refused.
 
     Args:
         model: The model.
         path: Where to write.
-        notes: What to remember beside the weights, for instance the epoch.
+        notes: Values to keep beside the weights, for instance the epoch.
     """
     tensors = model.state_dict()
     for name, tensor in tensors.items():
@@ -30,11 +30,7 @@ def save_weights(model: nn.Module, path: Path, notes: Mapping[str, object]) -> N
 
 
 def load_weights(model: nn.Module, path: Path) -> dict[str, object]:
-    """Reads weights that ``save_weights`` wrote for the same model.
-
-    Returns:
-        What was remembered beside them.
-    """
+    """Load weights that ``save_weights`` wrote for the same model, and return their notes."""
     if not path.is_file():
         raise CheckpointError(f"there is no checkpoint {path}: the run has not come to its first validation")
     tensors, notes = load_tensors(path)
@@ -47,17 +43,28 @@ def load_weights(model: nn.Module, path: Path) -> dict[str, object]:
     return notes
 
 
-def check_format(path: Path, notes: Mapping[str, object], expected: int) -> None:
-    """Refuses a file that another version wrote in another form."""
-    if notes.get("format") != expected:
+def check_format(
+    path: Path, notes: Mapping[str, object], expected: int, earlier: Mapping[int, str] | None = None
+) -> None:
+    """Refuse a file of another format.
+
+    Args:
+        path: The file.
+        notes: Its notes.
+        expected: The format that this version reads.
+        earlier: The versions of jsa that read earlier formats.
+    """
+    found = notes.get("format")
+    if found != expected:
+        version = next((f"jsa {reader}" for number, reader in (earlier or {}).items() if number == found), None)
         raise CheckpointError(
-            f"{path} has format {notes.get('format')}; this version of jsa reads {expected}: use the version that "
-            "wrote it, or make it again"
+            f"{path} has format {shortened(found)}; this version of jsa reads {expected}: use "
+            f"{version or 'the version that wrote it'}, or make it again"
         )
 
 
 def check_shapes(module: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Refuses the weights of another model."""
+    """Refuse the weights of another model."""
     expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     for name in sorted(expected.keys() | found.keys()):

@@ -11,39 +11,40 @@ from typing import TYPE_CHECKING
 
 from jsa.cli.arguments import parse
 from jsa.errors import UsageError
-from jsa.io.json_records import read_record
 from jsa.models.presets import preset
-from jsa.runs.config import TrainConfig
+from jsa.runs.config import MethodConfig, RunConfig
+from jsa.runs.folder import read_config
 
 if TYPE_CHECKING:
     from jsa.runs.run import Outcome
 
 
 @dataclass(frozen=True)
-class TrainArguments(TrainConfig):
+class TrainArguments(RunConfig):
     """Train a model, test it at its best epoch, and leave everything in a run folder.
 
-    The network options have the defaults of the chosen model; with --config, all options those of an earlier run.
+    Network options have the defaults of the model, or with --config, like all others, those of an earlier run.
     """
 
     out: Path | None = None
     """The run folder; a new one in runs/ where not given. An existing one is not overwritten."""
     config: Path | None = None
-    """The config.json of an earlier run: its options become the defaults."""
+    """The config.json of an earlier run, or one written by hand: its options become the defaults. With another --model,
+    --estimator or --epochs, the network, the method or --switch-epoch has its own defaults again."""
     resume: Path | None = None
-    """Continue the run of this folder with its own options; only --learning-rate and --non-finite may be others, and
+    """Continue the run in this folder with its own options; only --learning-rate and --non-finite may change, and
     --data-dir says where its data is now."""
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Trains as the arguments say."""
+    """Train as the arguments say."""
     resumed = resume_arguments(arguments)
     if resumed is not None:
         _resume(resumed)
         return
     parsed = parse(TrainArguments, "train", arguments, default_arguments(arguments))
-    names = [field.name for field in dataclasses.fields(TrainConfig)]
-    config = TrainConfig(**{name: getattr(parsed, name) for name in names})
+    names = [field.name for field in dataclasses.fields(RunConfig)]
+    config = RunConfig(**{name: getattr(parsed, name) for name in names})
 
     # torch is imported only now, after every argument has been found good.
     from jsa.runs.run import run as run_whole
@@ -53,7 +54,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def resume_arguments(arguments: Sequence[str]) -> argparse.Namespace | None:
-    """What goes with --resume, none where that is not given; all other options are those of the run."""
+    """Return what goes with --resume, None without it; all other options are those of the run."""
     flags = {argument.split("=")[0] for argument in arguments}
     if "--resume" not in flags or flags & {"-h", "--help"}:
         return None
@@ -66,8 +67,8 @@ def resume_arguments(arguments: Sequence[str]) -> argparse.Namespace | None:
     if others:
         raise UsageError(
             f"--resume continues a run with its own options, so {others[0]} cannot be given: only --learning-rate and "
-            "--non-finite may be others, and --data-dir says where its data is now; for a new run with some of its "
-            "options take --config"
+            "--non-finite may change, and --data-dir says where its data is now; for a new run with some of its "
+            "options use --config"
         )
     return given
 
@@ -96,16 +97,23 @@ def _show(outcome: Outcome) -> None:
 
 
 def default_arguments(arguments: Sequence[str]) -> TrainArguments:
-    """What the other options default to, given the model or the configuration that the arguments name."""
+    """Return the defaults of all options, given the configuration, model, method and epochs that the arguments name."""
     first_look = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     first_look.add_argument("--model")
+    first_look.add_argument("--estimator")
+    first_look.add_argument("--epochs", type=int)
     first_look.add_argument("--config", type=Path)
     try:
         named, _ = first_look.parse_known_args(list(arguments))
     except argparse.ArgumentError:
         # A flag without its value: the full parser says so.
         return TrainArguments()
-    base = TrainConfig() if named.config is None else read_record(TrainConfig, named.config)
+    base = RunConfig() if named.config is None else read_config(named.config, by_hand=True)
     if named.model is not None and named.model != base.model:
         base = dataclasses.replace(base, model=named.model, network=preset(named.model))
-    return TrainArguments(**{field.name: getattr(base, field.name) for field in dataclasses.fields(TrainConfig)})
+    # What a finished run resolved for its method and its epochs is wrong for others.
+    if named.estimator is not None and named.estimator != base.estimator:
+        base = dataclasses.replace(base, method=MethodConfig())
+    if named.epochs is not None and named.epochs != base.epochs:
+        base = dataclasses.replace(base, stages=dataclasses.replace(base.stages, switch_epoch=None))
+    return TrainArguments(**{field.name: getattr(base, field.name) for field in dataclasses.fields(RunConfig)})

@@ -41,8 +41,8 @@ class VarianceArguments(RunArguments):
     """The size of the minibatch, the first training rows."""
     method: MethodConfig = field(default_factory=MethodConfig)
     """Options for every method that takes them. By default the method of the run has those of the run, and other
-    methods have its particles and their own defaults. If an option other than the particles differs from the run, the
-    method starts untrained."""
+    methods have its particles, unless these are its default, and their own defaults. If an option other than the
+    particles differs from the run, the method starts untrained."""
     moves: int = 100
     """Metropolis moves that redraw a chain before each draw of the total variance."""
     reference_moves: int = 20_000
@@ -179,7 +179,8 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
 
     train, method = opened.splits.train, opened.config.method
     of_the_run = name == opened.config.estimator
-    known = method if of_the_run else MethodConfig(particles=method.particles)
+    chosen = method.particles != option_defaults(opened.config.estimator).get("particles")
+    known = method if of_the_run else MethodConfig(particles=method.particles if chosen else None)
     defaults = option_defaults(name)
     options = {option: value for option, value in {**known.given, **parsed.method.given}.items() if option in defaults}
     inputs = train.schema.observed_width + train.schema.context_width

@@ -1,0 +1,132 @@
+"""What may happen at the moments of a training beside learning: figures, files and displays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from jsa.chains import frozen_chains
+from jsa.estimators import Stage
+from jsa.evaluation.likelihood import Likelihood
+from jsa.evaluation.rows import Rows
+from jsa.training.config import TrainingConfig
+from jsa.training.folder import TrainingFolder
+from jsa.training.state import State
+from jsa.training.weights import save_weights
+
+Evaluate = Callable[[Rows, int], Likelihood]
+"""Estimates the likelihood of rows with so many samples each under the model that is validated."""
+
+
+class Callback:
+    """The moments of a training. Each method does nothing: override those you need."""
+
+    def start(self, state: State) -> None:
+        """The training begins, or continues from this state."""
+
+    def step(self, state: State) -> None:
+        """A step was made or skipped."""
+
+    def validating(self, done: int, rows: int) -> None:
+        """An evaluation has done so many of its rows."""
+
+    def validated(self, state: State, record: dict[str, object], evaluate: Evaluate) -> None:
+        """The validation rows were evaluated: add further figures to the record of the epoch."""
+
+    def needs_checkpoint(self, state: State) -> bool:
+        """Tell whether the state must be saved before ``epoch`` is called."""
+        return False
+
+    def epoch(self, state: State, record: Mapping[str, object]) -> None:
+        """An epoch has ended with these figures, and its weights are written.
+
+        After a crash it may be called again for the same epoch: whatever it writes must then be the same.
+        """
+
+    def note(self, sentence: str) -> None:
+        """Something that whoever trains should know."""
+
+    def end(self) -> None:
+        """The training ends, or stops with an error."""
+
+
+class FollowedRows(Callback):
+    """Record the NLL of further rows at each validation; they select nothing.
+
+    Args:
+        rows: The rows by name.
+        samples: Importance samples per row.
+    """
+
+    def __init__(self, rows: Mapping[str, Rows], samples: int) -> None:
+        self._rows, self._samples = rows, samples
+
+    def validated(self, state: State, record: dict[str, object], evaluate: Evaluate) -> None:
+        for name, rows in self._rows.items():
+            record[f"{name}_nll"] = evaluate(rows, self._samples).nll
+
+
+class FrozenChains(Callback):
+    """Record at each validation how many persistent chains stand still, and warn if there are too many.
+
+    Args:
+        warn: What takes the warning.
+    """
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+
+    def validated(self, state: State, record: dict[str, object], evaluate: Evaluate) -> None:
+        estimator = state.learner.estimator
+        if estimator.chains is None or estimator.stage != Stage.PERSISTENT:
+            return
+        frozen = frozen_chains(estimator.chains)
+        if frozen.warning is not None:
+            self._warn(frozen.warning)
+        record["frozen_after_20_passes"] = frozen.shares[20]
+
+
+class LeadingWeights(Callback):
+    """Keep the weights of the leading epochs, to score them again after training."""
+
+    def __init__(self, folder: TrainingFolder) -> None:
+        self._folder = folder
+
+    def epoch(self, state: State, record: Mapping[str, object]) -> None:
+        epochs = [found.epoch for found in state.progress.leading.epochs]
+        if state.progress.epoch in epochs:
+            self._folder.leading.mkdir(exist_ok=True)
+            save_weights(state.evaluated, self._folder.leading_epoch(state.progress.epoch), record)
+        self._folder.keep_leading(epochs)
+
+
+class Snapshots(Callback):
+    """Keep the whole state of every N-th epoch."""
+
+    def __init__(self, folder: TrainingFolder, every: int) -> None:
+        self._folder, self._every = folder, every
+
+    def needs_checkpoint(self, state: State) -> bool:
+        return state.progress.epoch % self._every == 0
+
+    def epoch(self, state: State, record: Mapping[str, object]) -> None:
+        if self.needs_checkpoint(state):
+            self._folder.take_snapshot(state.progress.epoch)
+
+
+def configured(
+    config: TrainingConfig, folder: TrainingFolder, followed: Mapping[str, Rows], warn: Callable[[str], None]
+) -> Sequence[Callback]:
+    """Return the callbacks that a configuration asks for.
+
+    Args:
+        config: The configuration.
+        folder: The folder of the training.
+        followed: The rows to follow, by name.
+        warn: What takes warnings.
+    """
+    found: list[Callback] = [FollowedRows(followed, config.validation.test_samples), FrozenChains(warn)]
+    if config.validation.leading_epochs > 1:
+        found.append(LeadingWeights(folder))
+    if config.checkpoints.snapshot_every is not None:
+        found.append(Snapshots(folder, config.checkpoints.snapshot_every))
+    return found

@@ -1,0 +1,114 @@
+"""Settings of a training. Nothing here needs torch.
+
+The field names are unique across the groups because the command line shows them flat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+from jsa.errors import check_at_least, check_range
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """Optimizer, learning rate and weight average."""
+
+    optimizer: Literal["adam", "sgd"] = "adam"
+    """Adam, or the plain steps of stochastic approximation."""
+    learning_rate: float = 3e-4
+    """Learning rate at the start."""
+    schedule: Literal["constant", "cosine", "robbins-monro"] = "constant"
+    """Constant; cosine to zero at the last step; or Robbins-Monro, which falls as 1/(t + 1000)^0.75."""
+    average_decay: float | None = None
+    """Decay per step of an exponential moving average of the weights, which is then what is validated and tested."""
+    non_finite: Literal["stop", "skip"] = "stop"
+    """What to do at a loss or gradient that is not finite: stop the run, or skip the batch and count it."""
+
+    def __post_init__(self) -> None:
+        check_range(above=0, learning_rate=self.learning_rate)
+        check_range(above=0, below=1, average_decay=self.average_decay)
+
+
+@dataclass(frozen=True)
+class StageConfig:
+    """When chains begin to persist (methods with chains only)."""
+
+    switch_epoch: int | None = None
+    """Epochs of stage I, where chains start anew at each visit; 60 % of all epochs where not given, as in the paper."""
+    switch_patience: int | None = None
+    """Switch before that, as soon as this many validations in a row brought no better NLL."""
+
+    def __post_init__(self) -> None:
+        check_at_least(0, switch_epoch=self.switch_epoch)
+        check_at_least(1, switch_patience=self.switch_patience)
+
+
+@dataclass(frozen=True)
+class ValidationConfig:
+    """How the best epoch is found. Test rows select nothing."""
+
+    validate_every: int = 5
+    """Epochs between validations; the last epoch is always validated."""
+    validation_samples: int = 100
+    """Importance samples per row at a validation. Figures of different sample counts cannot be compared."""
+    validation_rows: int | None = None
+    """Validate on the first rows only; on all where not given."""
+    stop_after: int | None = None
+    """Stop early when this many validations in a row brought no better NLL; never where not given."""
+    test_samples: int = 1000
+    """Importance samples per row for the test NLL."""
+    leading_epochs: int = 1
+    """Re-score the K best epochs with test-samples and test the best of them; with 1, the validations alone decide."""
+    followed_rows: int | None = None
+    """Also follow the NLL of this many training and test rows, with test-samples, at each validation; they select
+    nothing."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, **vars(self))
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """When the state of the training is saved."""
+
+    checkpoint_seconds: float = 30.0
+    """Seconds between checkpoints of the whole state, from which --resume continues. They change no result."""
+    snapshot_every: int | None = None
+    """Also keep the whole state of every N-th epoch, for jsa variance; none where not given."""
+
+    def __post_init__(self) -> None:
+        check_range(least=0, checkpoint_seconds=self.checkpoint_seconds)
+        check_at_least(1, snapshot_every=self.snapshot_every)
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a learner is trained on rows, whatever they are."""
+
+    epochs: int = 20
+    """Passes through the training rows."""
+    seed: int = 0
+    """Seed of everything random."""
+    batch_size: int = 50
+    """Rows per step."""
+    scan: Literal["shuffle", "random"] = "shuffle"
+    """Visit the rows in a new order every epoch, or by the paper's random scan: uniformly with replacement."""
+    optimization: OptimizerConfig = field(default_factory=OptimizerConfig)
+    stages: StageConfig = field(default_factory=StageConfig)
+    validation: ValidationConfig = field(default_factory=ValidationConfig)
+    checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
+
+    def __post_init__(self) -> None:
+        check_at_least(1, epochs=self.epochs, batch_size=self.batch_size)
+
+    @property
+    def switch_epoch(self) -> int:
+        """The last epoch of stage I."""
+        return round(0.6 * self.epochs) if self.stages.switch_epoch is None else self.stages.switch_epoch
+
+    @property
+    def with_switch_epoch(self) -> Self:
+        """The same settings with the last epoch of stage I written out."""
+        return replace(self, stages=replace(self.stages, switch_epoch=self.switch_epoch))
