@@ -1,6 +1,6 @@
-"""A scikit-learn estimator for tables of 0/1 values or small whole numbers: fit, transform, score, sample.
+"""A scikit-learn estimator for tables of 0/1 values or small integers: fit, transform, score, sample, impute.
 
-It needs scikit-learn, which ``pip install "jsa-torch[sklearn]"`` brings; nothing else of jsa does.
+This is the only module that needs scikit-learn: ``pip install "jsa-torch[sklearn]"``.
 """
 
 from __future__ import annotations
@@ -49,35 +49,35 @@ except ModuleNotFoundError as error:
 
 
 class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """A generative model of the rows of a table, with discrete latent variables, as scikit-learn knows estimators.
+    """A generative model of the rows of a table with discrete latent variables, as a scikit-learn estimator.
 
-    The model is p(x, h) = p(x | h) p(h) with bits h, or classes, and is learned by maximum likelihood together with an
-    inference model q(h | x), which is what ``transform`` gives.
+    The model p(x, h) = p(x | h) p(h), with bits or classes h, is learned by maximum likelihood together with an
+    inference model q(h | x), whose probabilities ``transform`` returns.
 
     Args:
-        latents: The number of latent variables; for several stochastic layers, of each, the one next to the data first.
-        latent_classes: The values that each of them can take: 2 are bits.
-        hidden: The width of a deterministic layer between data and latent variables, or of several; none for a linear
+        latents: The number of latent variables, or one number per stochastic layer, starting with the layer next to the
+            data.
+        latent_classes: The number of values of each latent variable; 2 for bits.
+        hidden: The width of a deterministic layer between data and latent variables, or of several; empty for a linear
             model.
         prior: ``fixed`` for fair coins and uniform classes, or ``learned``.
-        method: The method that learns: see ``jsa list estimators``.
-        particles: Its proposals or samples a row at a step; those that it has by itself where not given.
+        method: The learning method; see ``jsa list estimators``.
+        particles: Its proposals or samples per row and step; by default those of the method.
         epochs: Passes through the rows.
-        batch_size: Rows a step.
+        batch_size: Rows per step.
         learning_rate: The learning rate of Adam.
-        validation_fraction: The share of the rows that is not learned from, but finds the best epoch.
-        samples: The importance samples a row of ``score``. Where there are not more latent states than that, it is
-            exact.
+        validation_fraction: The share of the rows that selects the best epoch instead of being learned from.
+        samples: Importance samples per row for ``score``, which is exact if there are no more latent states than that.
         device: The torch device.
-        random_state: What all randomness comes from: a number, a numpy RandomState, or none.
-        verbose: Whether to show how the training goes.
+        random_state: The source of all randomness: an integer seed, a numpy RandomState, or None.
+        verbose: Whether to show the training progress.
 
     Attributes:
         model_: The model, a ``jsa.BeliefNetwork``.
-        column_classes_: The number of values that every column can take: one more than the largest that was seen.
-        best_epoch_: The epoch whose weights were taken.
-        validation_nll_: The mean negative log-likelihood of the validation rows at that epoch, by 100 samples.
-        history_: The figures of each epoch.
+        column_classes_: The number of values of each column: one more than the largest seen.
+        best_epoch_: The epoch whose weights the model has.
+        validation_nll_: The mean negative log-likelihood of the validation rows at that epoch, from 100 samples.
+        history_: The metrics of each epoch.
         n_features_in_, feature_names_in_: As scikit-learn defines them.
 
     Example:
@@ -124,20 +124,20 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learns from the rows of a table.
+        """Learn from the rows of a table.
 
         Args:
-            X: Whole numbers from 0 on, row by row: 0 and 1 for bits. NaN, or None in a list, is a value that is
-                missing: it is left out of the likelihood. Rows with gaps can be scored, transformed and filled in
-                whether or not the rows to learn from have such.
-            y: Nothing is learned from it.
+            X: Integers from 0 on, row by row: 0 and 1 for bits. NaN, or None in a list, is a missing value and is left
+                    out of the likelihood. Rows with missing values can be scored, transformed and filled in whether or
+                    not the training rows have any.
+                y: Ignored.
         """
         before = dict(vars(self))
         try:
             with _mended_by_the_caller(), _leaving_no_trace(), TemporaryDirectory() as name, short_lived():
                 self._learn(self._values(X, reset=True), RunFolder(Path(name)))
         except BaseException:
-            # An earlier fit, or none, is there as it was.
+            # Until here, the results of an earlier fit are unchanged.
             self.__dict__ = before
             raise
         return self
@@ -161,30 +161,30 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         self.history_ = list(folder.read_metrics())
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
-        """What q(h | x) says about each row: the probability that each bit is on, or of each class of each variable.
+        """Return the probability under q(h | x) that each bit is on, or of each class of each variable, for each row.
 
-        Of several stochastic layers, it is the one next to the data.
+        With several stochastic layers, these are the variables of the layer next to the data.
         """
         rows = self._known(X)
         return encode(self.model_, [rows]).means
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """log p(x) of each row; where it is estimated by samples, it is more often too low than too high."""
+        """Return log p(x) of each row. An estimate from samples is more often too low than too high."""
         rows = self._known(X)
         if self.model_.latent.states <= self.samples:
             return -exact_row_likelihoods(self.model_, rows).nll.numpy()
         return -row_likelihoods(self.model_, rows, self.samples, seed=self._seed).nll.numpy()
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """The mean of log p(x) over the rows: the higher the better."""
+        """Return the mean of log p(x) over the rows; higher is better."""
         return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> NDArray[np.int64]:
-        """Rows from the model itself.
+        """Draw rows from the model.
 
         Args:
-            n_samples: How many.
-            random_state: What they come from; none for new ones at each call.
+            n_samples: The number of rows.
+            random_state: The source of randomness; None for new rows at each call.
         """
         check_is_fitted(self, "model_")
         with _mended_by_the_caller():
@@ -197,13 +197,14 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
     def impute(
         self, X: ArrayLike, *, draw: bool = False, random_state: int | np.random.RandomState | None = None
     ) -> NDArray[np.int64]:
-        """The rows with their missing values, NaN, filled in, given the values that are there.
+        """Fill in the missing values (NaN) of rows given the observed ones.
 
         Args:
             X: The rows.
-            draw: Whether to draw the values, so that they vary as complete rows do, instead of taking the most probable
-                ones.
-            random_state: What they are drawn from; none for new ones at each call.
+            draw: Whether to draw the values, so that they vary as complete rows do, instead of choosing the most
+            probable
+                    ones.
+                random_state: The source of randomness; None for new values at each call.
         """
         rows = self._known(X)
         seed = int(check_random_state(random_state).randint(2**31 - 1)) if draw else self._seed
@@ -212,7 +213,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
     @property
     def _n_features_out(self) -> int:
-        """What scikit-learn asks for the names of the columns that ``transform`` gives."""
+        """The number of columns that ``transform`` returns, which scikit-learn needs to name them."""
         return int(self.model_.latent.layers[0].width)
 
     def __sklearn_tags__(self) -> Tags:
@@ -247,14 +248,14 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         )
 
     def _divided(self, values: Values, seed: int) -> tuple[Values, Values]:
-        """The rows that are learned from, and those that find the best epoch: at least one of each."""
+        """Return the rows to learn from and those that select the best epoch, at least one of each."""
         check_range(above=0, below=1, validation_fraction=self.validation_fraction)
         count = min(len(values) - 1, max(1, round(self.validation_fraction * len(values))))
         order = permutation(len(values), "table split", seed)
         return values.take(np.sort(order[count:])), values.take(np.sort(order[:count]))
 
     def _known(self, X: ArrayLike) -> IndexedDataset:
-        """Rows of the kind that was learned from."""
+        """Return rows of the kind that the model was trained on."""
         check_is_fitted(self, "model_")
         with _mended_by_the_caller():
             values = self._values(X, reset=False)
@@ -275,14 +276,14 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         except ValueError as error:
             if "string" not in str(error):
                 raise
-            raise DataError(f"{error}; {RULE}, and sklearn.preprocessing.OrdinalEncoder makes such of words") from error
+            raise DataError(f"{error}; {RULE}: encode words with sklearn.preprocessing.OrdinalEncoder") from error
         if checked.dtype.kind in "if":
             check_non_negative(checked, type(self).__name__)
         return as_values(checked, "X")
 
 
 def _without_categories(X: Any) -> Any:
-    """A data frame with NaN for what is missing in its columns of categories and objects, as scikit-learn knows it."""
+    """Return a data frame with NaN for missing values in its columns of categories and objects."""
     if not hasattr(X, "iloc") or not hasattr(X, "columns"):
         return X
     doubtful = {name: object for name, dtype in X.dtypes.items() if str(dtype) in ("category", "object")}
@@ -293,7 +294,7 @@ def _without_categories(X: Any) -> Any:
 
 
 def _whole(name: str, given: Any, lowest: int = 1) -> int:
-    """A setting as Python's own whole number, whatever library it is from."""
+    """Return a setting as a Python integer, or refuse one that is not an integer of any library."""
     if given is None:
         raise UsageError(f"{name.replace('_', '-')} must be a whole number, not None")
     check_at_least(lowest, **{name: given})
@@ -301,7 +302,7 @@ def _whole(name: str, given: Any, lowest: int = 1) -> int:
 
 
 def _widths(name: str, given: object) -> tuple[int, ...]:
-    """The widths of layers, of which one may be given as a number.
+    """Return the widths of layers; a single one may be given as a number.
 
     >>> _widths("latents", 3), _widths("latents", np.array([4, 2])), _widths("hidden", ())
     ((3,), (4, 2), ())
@@ -312,14 +313,14 @@ def _widths(name: str, given: object) -> tuple[int, ...]:
 
 @contextmanager
 def _leaving_no_trace() -> Iterator[None]:
-    """The caller's own random numbers, and denormal numbers, are as they were."""
+    """Restore torch's random state and the handling of denormal numbers at the end of this block."""
     with torch.random.fork_rng(), denormals_as_before():
         yield
 
 
 @contextmanager
 def _mended_by_the_caller() -> Iterator[None]:
-    """Wrong values and settings are ValueErrors to scikit-learn, and nobody can continue a training that diverged."""
+    """Raise invalid values and settings as ValueErrors, as scikit-learn expects, and advise after a divergence."""
     try:
         yield
     except NumericalError as error:

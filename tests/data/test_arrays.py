@@ -139,7 +139,7 @@ def test_an_archive_that_swells_is_refused_before_it_is_unpacked(tmp_path: Path)
 
 def test_objects_are_never_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "it.npy", np.array([[{}, 1]], dtype=object), allow_pickle=True)
-    with pytest.raises(DataError, match="holds Python objects, which are never read"):
+    with pytest.raises(DataError, match="contains Python objects, which are never read"):
         read_npy(tmp_path / "it.npy")
 
 

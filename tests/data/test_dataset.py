@@ -116,8 +116,8 @@ def test_a_context_must_leave_something_on_both_sides(rows: IndexedDataset, colu
         ({"rows": torch.zeros(0, 3, dtype=torch.uint8)}, "holds nothing"),
         ({"missing": torch.zeros(2, 1) > 0}, r"missing must be a bool tensor of shape \(1, 2\)"),
         ({"missing": torch.zeros(1, 2)}, "it is torch.float32"),
-        ({"schema": Schema.of(3)}, "rows of 2 columns need a schema of as many, without context"),
-        ({"schema": Schema.of(3).conditioned(1)}, "rows of 2 columns need a schema of as many, without context"),
+        ({"schema": Schema.of(3)}, "rows of 2 columns need a schema of that width without context"),
+        ({"schema": Schema.of(3).conditioned(1)}, "rows of 2 columns need a schema of that width without context"),
         ({"labels": rows_of([1, 2])[0]}, "labels has 2 rows, but there are 1"),
     ],
 )

@@ -65,7 +65,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(call: Callable[[str], obje
                 *(LoadOptions(valid_fraction=0.2), LoadOptions(test_fraction=0.2), LoadOptions(split_seed=1)),
             )
         ),
-        ("mnist-static", {"classes": 3}, UsageError, "classes is 3, but mnist-static is binary"),
+        ("mnist-static", {"classes": 3}, UsageError, "mnist-static is binary, but classes is 3"),
     ],
 )
 def test_what_is_no_dataset_is_refused(

@@ -102,7 +102,7 @@ def test_nothing_of_the_model_or_of_chance_is_moved() -> None:
 
 
 def test_gaussian_variables_are_refused() -> None:
-    with pytest.raises(UsageError, match="this model has Gaussian variables: use jsa encode"):
+    with pytest.raises(UsageError, match="this model are Gaussian: use jsa encode"):
         effects(network(LatentSpace.of(Layer("gaussian", 2))), ROWS)
 
 

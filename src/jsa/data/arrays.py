@@ -1,8 +1,8 @@
-"""numpy's files, read without trusting them.
+"""Untrusted numpy files.
 
-`numpy.load` allocates what a header announces, and answers a damaged file with whichever error its parser
-happens to meet. Here the announced size is compared with the file before anything is allocated, nothing is
-ever unpickled, and every failure is one sentence.
+`numpy.load` allocates the size that a header states, and reports a damaged file by whichever error its parser meets
+first. Here the stated size is compared with the file before anything is allocated, nothing is ever unpickled, and
+every failure is one sentence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LARGEST_RATIO = 100  # of what a larger one may unpack to, to its size; digits 
 
 
 def read_npy(path: Path) -> np.ndarray:
-    """The array of a .npy file."""
+    """Read the array of a .npy file."""
     try:
         with path.open("rb") as stream:
             return _read_array(stream, path.stat().st_size, str(path))
@@ -34,7 +34,7 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a .npz file, under their names."""
+    """Read the arrays of a .npz file, by name."""
     try:
         with path.open("rb") as stream:
             return _read_archive(stream, path)
@@ -60,9 +60,9 @@ def _read_archive(stream: IO[bytes], path: Path) -> dict[str, np.ndarray]:
 
 
 def _check_sizes(members: list[zipfile.ZipInfo], path: Path) -> None:
-    """Refuse an archive that would unpack to more than it can hold, or than anybody would put into it."""
+    """Refuse an archive that states a size beyond what it can hold, or suspiciously large for its own size."""
     for member in members:
-        # numpy writes these two; the others unpack to a million times their size, or take memory as they please.
+        # numpy writes these two; others may unpack to a million times their size, or use any amount of memory.
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise DataError(f"{path} is packed in a way that numpy does not use: save it with numpy.savez_compressed")
         if member.file_size > _BEST_DEFLATE * member.compress_size + _SLACK:
@@ -77,7 +77,7 @@ def _check_sizes(members: list[zipfile.ZipInfo], path: Path) -> None:
 
 def _read_array(stream: IO[bytes], size: int, source: str) -> np.ndarray:
     try:
-        # The parser reads as much as a header says of its own length. Out of this buffer that cannot be much.
+        # The parser reads as many bytes as a header states for itself; this buffer limits them.
         beginning = io.BytesIO(stream.read(_LARGEST_HEADER))
         version = np.lib.format.read_magic(beginning)
         if version == (1, 0):
@@ -86,7 +86,7 @@ def _read_array(stream: IO[bytes], size: int, source: str) -> np.ndarray:
             shape, _, dtype = np.lib.format.read_array_header_2_0(beginning)
         announced = math.prod(shape) * dtype.itemsize
         if dtype.hasobject:
-            raise DataError(f"{source} holds Python objects, which are never read: save plain numbers")
+            raise DataError(f"{source} contains Python objects, which are never read: save plain numbers")
         if announced != size - beginning.tell():
             raise DataError(
                 f"{source} is damaged, for its header announces {announced} bytes of values "

@@ -1,4 +1,4 @@
-"""From gray images to binary ones: at a threshold, drawn once, or drawn anew every epoch."""
+"""Binarization of gray images: at a threshold, drawn once, or redrawn every epoch."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def threshold(gray: UInt8[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape"]:
 
 
 def bernoulli(gray: UInt8[np.ndarray, "*shape"], purpose: str, *numbers: int) -> UInt8[np.ndarray, "*shape"]:
-    """Draw 1 with probability gray / 255 exactly, in each place, from the stream of this name.
+    """Draw each pixel as 1 with probability exactly gray / 255, from the stream of this name.
 
-    The bytes of the stream that are not 255 are uniform on 0 ... 254, hence below `gray` with probability
-    gray / 255. No rounding enters, and the result is the same on every machine.
+    The bytes of the stream other than 255 are uniform on 0 ... 254, so they are below `gray` with probability
+    gray / 255. There is no rounding, and the result is the same on every machine.
 
     >>> bernoulli(np.array([[0, 255, 0]], dtype=np.uint8), "example")
     array([[0, 1, 0]], dtype=uint8)
@@ -46,16 +46,16 @@ def bernoulli(gray: UInt8[np.ndarray, "*shape"], purpose: str, *numbers: int) ->
 
 @final
 class DynamicBinarization:
-    """Gray images, of which each epoch sees another Bernoulli draw of the intensities.
+    """Gray images whose intensities are drawn anew as Bernoulli variables in each epoch.
 
-    The draw is determined by the seed and the epoch alone, so that a resumed run sees what the
-    uninterrupted one would have seen. Before the first `start_epoch` the rows are those of epoch 0.
+    The seed and the epoch determine the draw, so a resumed run sees the same rows as an uninterrupted one. Before the
+    first `start_epoch` the rows are those of epoch 0.
 
     Args:
-        gray: The intensities, 0 ... 255, an image a row.
-        schema: What a row is made of; binary columns without names where not given.
+        gray: The intensities, 0 ... 255, one image per row.
+        schema: The columns of a row; by default binary columns without names.
         seed: The seed of the draws.
-        labels: The class of each row, where it is known.
+        labels: The class of each row, if known.
 
     Example:
         >>> gray = torch.full((4, 100), 128, dtype=torch.uint8)
@@ -88,7 +88,7 @@ class DynamicBinarization:
         return len(self.gray)
 
     def batch(self, index: Int64[Tensor, " batch"], device: torch.device | str | None = None) -> Batch:
-        """Return this epoch's rows with these numbers, on `device` where one is given."""
+        """Return this epoch's rows with these numbers, on `device` if given."""
         return self._drawn.batch(index, device)
 
     def start_epoch(self, epoch: int) -> None:

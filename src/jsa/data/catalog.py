@@ -1,6 +1,6 @@
-"""The datasets that have a name, one line each.
+"""The named datasets, with a line about each.
 
-Nothing heavy is imported here: `jsa list` and `jsa --help` must answer without waiting for torch.
+Nothing heavy is imported here, because `jsa list` and `jsa --help` must not wait for torch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
 
 
 def names() -> tuple[str, ...]:
-    """The names that `load` knows, in the order in which they are best presented.
+    """Return the names that `load` accepts, in the order of presentation.
 
     >>> names()[0]
     'mnist-threshold'
@@ -33,7 +33,7 @@ def names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> str:
-    """One line about a dataset.
+    """Return one line about a dataset.
 
     >>> describe("mnist-static")
     'MNIST, one fixed Bernoulli draw; 50,000/10,000/10,000; built in'
@@ -47,26 +47,26 @@ ENVIRONMENT_VARIABLE = "JSA_DATA_DIR"
 
 
 def default_folder() -> Path:
-    """Where fetched files go when the user names no folder: the variable's folder, else the user's data folder."""
+    """Return the default folder of downloads: that of the environment variable, else the user's data folder."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     return Path(named).expanduser() if named else user_folder()
 
 
 def user_folder() -> Path:
-    """The folder of this program among the user's data."""
+    """Return the folder of this program in the user's data folder."""
     home = os.environ.get("XDG_DATA_HOME")
     return (Path(home) if home else Path.home() / ".local" / "share") / "jsa"
 
 
 def data_folders(data_dir: Path | None) -> list[Path]:
-    """The folders to look into, the one that the user names first."""
+    """Return the folders to search, starting with the one from the user."""
     return [default_folder()] if data_dir is None else [data_dir.expanduser(), default_folder()]
 
 
 def searched(folders: Sequence[Path]) -> str:
-    """The folders of a search, to be named in an error.
+    """Name the searched folders for an error.
 
     >>> searched([Path("here"), Path("there"), Path("here")])
-    'looked into here, there'
+    'searched here, there'
     """
-    return "looked into " + ", ".join(map(str, dict.fromkeys(folders)))
+    return "searched " + ", ".join(map(str, dict.fromkeys(folders)))

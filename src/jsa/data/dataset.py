@@ -1,4 +1,4 @@
-"""Rows that are asked for by number."""
+"""Datasets: rows by number."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from jsa.errors import DataError, UsageError
 
 @runtime_checkable
 class Dataset(Protocol):
-    """What training and evaluation ask of data.
+    """The interface of data to training and evaluation.
 
-    A row has a number that never changes, whatever the order of visits: the chains of an estimator are
-    kept under it.
+    A row has a number that never changes, whatever the order of visits: the chains of an estimator are stored under it.
     """
 
     @property
     def schema(self) -> Schema:
-        """What a row is made of."""
+        """The columns of a row."""
 
     @property
     def labels(self) -> UInt8[Tensor, " rows"] | None:
-        """The class of each row, where it is known. Nothing learns from it."""
+        """The class of each row, if known. Nothing learns from it."""
 
     @property
     def missing(self) -> Bool[Tensor, "rows observed"] | None:
-        """Where an observed value is missing, NaN in `Batch.x`; None where nothing is."""
+        """The observed values that are missing, NaN in `Batch.x`; None if there are none."""
 
     @property
     def rows_change(self) -> bool:
@@ -43,23 +42,23 @@ class Dataset(Protocol):
     def __len__(self) -> int: ...
 
     def batch(self, index: Int64[Tensor, " batch"], device: torch.device | str | None = None) -> Batch:
-        """Return the rows with these numbers, on `device` where one is given."""
+        """Return the rows with these numbers, on `device` if given."""
 
     def start_epoch(self, epoch: int) -> None:
-        """Make the rows those of this epoch, if they change at all."""
+        """Switch to the rows of this epoch, if they change at all."""
 
 
 @final
 class IndexedDataset:
-    """Rows kept in memory as bytes and turned into floating point only when they are asked for.
+    """Rows stored in memory as bytes and converted to floating point batch by batch.
 
-    At a byte per variable all of MNIST takes 55 MB, and a batch travels to its device as bytes.
+    At a byte per variable all of MNIST takes 55 MB, and a batch is copied to its device as bytes.
 
     Args:
         rows: The values 0 ... classes - 1 of all variables, row by row.
-        schema: What a row is made of; binary columns without names where not given.
-        labels: The class of each row, where it is known.
-        missing: Where a value is missing: NaN in a batch, whatever `rows` has there. None where nothing is.
+        schema: The columns of a row; by default binary columns without names.
+        labels: The class of each row, if known.
+        missing: The values that are missing: NaN in a batch, whatever `rows` has there. None if there are none.
 
     Example:
         >>> digits = IndexedDataset(torch.tensor([[0, 1], [1, 1], [0, 0]], dtype=torch.uint8))
@@ -81,7 +80,9 @@ class IndexedDataset:
         check_bytes("rows", rows)
         schema = schema or Schema.of(rows.shape[1])
         if (schema.observed_columns, schema.context_columns) != (rows.shape[1], 0):
-            raise UsageError(f"rows of {rows.shape[1]} columns need a schema of as many, without context: not {schema}")
+            raise UsageError(
+                f"rows of {rows.shape[1]} columns need a schema of that width without context, not {schema}"
+            )
         if (highest := int(rows.max())) >= schema.classes:
             raise UsageError(
                 f"rows holds the value {highest}, but {schema.classes} classes go up to {schema.classes - 1}"
@@ -102,7 +103,7 @@ class IndexedDataset:
         return self.rows.shape[0]
 
     def batch(self, index: Int64[Tensor, " batch"], device: torch.device | str | None = None) -> Batch:
-        """Return the rows with these numbers, on `device` where one is given, else where the rows are kept."""
+        """Return the rows with these numbers, on `device` if given, else on the device of the rows."""
         here, classes = index.to(self.rows.device), self.schema.classes
         where = self.rows.device if device is None else device
         x = _encode(self.rows.index_select(0, here).to(where), classes)
@@ -117,15 +118,15 @@ class IndexedDataset:
 
 @final
 class Conditioned:
-    """A view of rows with their first columns as context of the others.
+    """A view of rows with their first columns as the context of the others.
 
-    With half of the columns of an image, whose rows of pixels follow each other, a model completes the lower half.
+    With half of the columns of an image as context, a model completes the lower half of the image.
 
     Args:
         rows: The rows.
-        columns: How many of the first columns are the context.
-        source: What to call the rows in an error.
-        numbers: The numbers, from 0, that the rows have there; 0, 1, ... where not given.
+        columns: The number of first columns that are the context.
+        source: The name of the rows in an error.
+        numbers: The row numbers in that source, from 0; by default 0, 1, ...
 
     Example:
         >>> digits = IndexedDataset(torch.tensor([[0, 1], [1, 1], [0, 0]], dtype=torch.uint8))
@@ -165,12 +166,12 @@ class Conditioned:
         return Batch(x=x, index=whole.index, context=context)
 
     def start_epoch(self, epoch: int) -> None:
-        """Make the rows those of this epoch."""
+        """Switch to the rows of this epoch."""
         self._rows.start_epoch(epoch)
 
 
 def check_bytes(name: str, values: Tensor) -> None:
-    """Refuse values that are not bytes, row by row."""
+    """Refuse values that are not a table of bytes."""
     if values.dtype != torch.uint8 or values.ndim != 2:
         raise UsageError(
             f"{name} must be a uint8 tensor of two dimensions, rows and columns; "
@@ -181,7 +182,7 @@ def check_bytes(name: str, values: Tensor) -> None:
 
 
 def _check_context(columns: int, schema: Schema) -> None:
-    """Refuse a context that would leave nothing on one side, or that is already there."""
+    """Refuse a context that would leave no context or no observed columns, or a second context."""
     observed = schema.observed_columns
     if schema.context_columns:
         raise UsageError(f"these rows already have a context of {schema.context_columns} columns")

@@ -1,4 +1,4 @@
-"""Fetching the files of `mnist-salakhutdinov`."""
+"""Download of the files of `mnist-salakhutdinov`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jsa.data.published_files import SALAKHUTDINOV, PublishedFile
 from jsa.errors import DataError, UsageError
 
 PUBLIC_HOME = "http://www.cs.toronto.edu/~larocheh/public/datasets/binarized_mnist"
-"""Where the static binarization of Salakhutdinov and Murray is published."""
+"""The address at which the static binarization of Salakhutdinov and Murray is published."""
 
 AMAT_FILES = tuple(bits.text for bits in SALAKHUTDINOV.values())
 
@@ -27,15 +27,15 @@ def fetch(
     *,
     files: Sequence[PublishedFile] = AMAT_FILES,
 ) -> list[Path]:
-    """Bring the three .amat files of `mnist-salakhutdinov` into a folder.
+    """Download the three .amat files of `mnist-salakhutdinov` to a folder.
 
-    A file appears under its name only when it is whole and its checksum is right. Files that are already
-    there and right are left alone.
+    A file appears under its name only if it is complete and its checksum is correct. Correct files that are already
+    there are kept.
 
     Args:
-        folder: Where the files go; it is made if need be.
-        base_url: The folder of the files on the web, for those who keep a mirror.
-        files: What to fetch.
+        folder: The destination; it is created if needed.
+        base_url: The address of the files without their names, to download from a mirror.
+        files: The files to download.
 
     Returns:
         The paths of the files.
@@ -66,12 +66,12 @@ def _is_right(path: Path, file: PublishedFile) -> bool:
 
 
 def _fetch_one(url: str, path: Path, file: PublishedFile) -> None:
-    """Bring one file, or leave nothing behind."""
-    from torch.hub import download_url_to_file  # only here: the command line must answer without torch
+    """Download one file, or leave nothing behind."""
+    from torch.hub import download_url_to_file  # only here, because the command line must start without torch
 
     sys.stderr.write(f"fetching {url}\n")
     try:
-        # The downloader has no limit, so ask first what the server would send.
+        # The downloader has no size limit, so ask the server for the size first.
         with urllib.request.urlopen(url) as answer:
             if answer.length not in (None, file.size):
                 raise RuntimeError(f"it has {answer.length} bytes instead of {file.size}")

@@ -16,9 +16,9 @@ _GET_AGAIN = "get the file again"
 def fashion_mnist(
     data_dir: Path | None, *, published: PublishedImages = FASHION_MNIST, train_rows: int = 50_000
 ) -> Splits:
-    """Return Fashion-MNIST after one Bernoulli draw of the intensities, the same everywhere and for good.
+    """Return Fashion-MNIST after one Bernoulli draw of the intensities, the same on every machine and forever.
 
-    Its files have the names of MNIST's, so that a subfolder `fashion-mnist` is looked into first.
+    Its files have the same names as those of MNIST, so a subfolder `fashion-mnist` is searched first.
     """
     named = data_folders(data_dir)
     for folder in [inner for outer in named for inner in (outer / "fashion-mnist", outer)]:

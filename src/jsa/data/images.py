@@ -1,4 +1,4 @@
-"""Gray images in the IDX format, in which MNIST and its relatives are published, and one fixed binary draw of them.
+"""Gray images in the IDX format, in which MNIST and related datasets are published, and one fixed binary draw.
 
 An IDX file is two zero bytes, the type of the values (8: unsigned bytes), the number of dimensions, then each
 dimension as a big-endian 32-bit number, then the values.
@@ -27,7 +27,7 @@ _UNSIGNED_BYTE = 8
 
 @dataclass(frozen=True)
 class GrayImages:
-    """Images of one shape, a row each, with their labels."""
+    """Images of one shape, one per row, with their labels."""
 
     pixels: UInt8[np.ndarray, "rows pixels"]
     labels: UInt8[np.ndarray, " rows"]
@@ -37,12 +37,12 @@ class GrayImages:
         return len(self.pixels)
 
     def rows(self, start: int, stop: int) -> GrayImages:
-        """Return the images from `start` up to `stop`."""
+        """Return the images from `start` up to, but without, `stop`."""
         return GrayImages(self.pixels[start:stop], self.labels[start:stop], self.image_shape)
 
     @property
     def schema(self) -> Schema:
-        """What a row is made of once it is binary."""
+        """The columns of a binary row."""
         return Schema.of(self.pixels.shape[1], image_shape=self.image_shape)
 
     def binarized(self, bits: UInt8[np.ndarray, "rows pixels"]) -> IndexedDataset:
@@ -51,14 +51,14 @@ class GrayImages:
 
 
 def parse_idx(content: bytes | memoryview, dimensions: int, source: str) -> UInt8[np.ndarray, "..."]:
-    """Return the array that an IDX file holds, as a view of its content.
+    """Return the array of an IDX file as a view of its content.
 
-    The header must agree with the content: nothing is allocated by what it says.
+    The header must agree with the content: nothing is allocated on its word.
 
     Args:
         content: All bytes of the file.
-        dimensions: How many dimensions the array must have: 3 for images, 1 for labels.
-        source: What to call the file in an error.
+        dimensions: The number of dimensions that the array must have: 3 for images, 1 for labels.
+        source: The name of the file in an error.
 
     >>> parse_idx(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]), 1, "labels")
     array([7, 9], dtype=uint8)
@@ -100,10 +100,10 @@ def parse_images(
 
 
 def static_splits(name: str, training: GrayImages, test: GrayImages, train_rows: int) -> Splits:
-    """Draw the intensities once, fixed for good by the dataset's name.
+    """Draw the intensities once, fixed forever by the dataset's name.
 
-    The first `train_rows` of the training images are learned from and the rest are validation, which for
-    MNIST is Larochelle's split.
+    The first `train_rows` training images are for training and the rest for validation; for MNIST, this is Larochelle's
+    split.
     """
     bits = bernoulli(training.pixels, f"{name} train")
     return Splits(

@@ -1,4 +1,4 @@
-"""One way to any dataset: its name, or the path of a table."""
+"""Loading of any dataset by its name or the path of a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUILDERS: dict[str, Callable[[Path | None, int], Splits]] = {
     "mnist-salakhutdinov": lambda data_dir, seed: mnist_salakhutdinov(data_dir),
     "fashion-mnist": lambda data_dir, seed: fashion_mnist(data_dir),
 }
-"""How each name of the catalog is made, from the folder of data and the seed of the draws."""
+"""The function that makes each named dataset, given the data folder and the seed of the draws."""
 
 
 def load(
@@ -38,18 +38,18 @@ def load(
     classes: int | None = None,
     seed: int = 0,
 ) -> Splits:
-    """The training, validation and test rows of a dataset.
+    """Load the training, validation and test rows of a dataset.
 
     Args:
         name_or_path: A name of the catalog, or the path of a .npy, .npz, .csv or .tsv table.
-        data_dir: The folder of files that the package does not carry; the variable JSA_DATA_DIR names
-            another one to look into. A table that is not at its path is looked for by its file name in it.
+        data_dir: The folder of data files that are not part of the package; the environment variable JSA_DATA_DIR names
+                another one. A table that is not at its path is searched for there by its file name.
         valid_file: For a table: the validation rows, as another table.
         test_file: For a table: the test rows, as another table.
-        valid_fraction: For a table without validation rows: how many of its rows become that.
-        test_fraction: For a table without test rows: how many of its rows become that.
-        split_seed: For a table: which of its rows are taken.
-        classes: For a table: the number of values of a variable; None finds it.
+        valid_fraction: For a table without validation rows: the share of its rows to use for validation.
+        test_fraction: For a table without test rows: the share of its rows to use for the test.
+        split_seed: For a table: the seed of the choice of these rows.
+        classes: For a table: the number of values of a variable; None to determine it from the table.
         seed: The seed of the draws of `mnist-dynamic`.
 
     Example:
@@ -71,7 +71,7 @@ def load(
 
 
 def is_table(name_or_path: str) -> bool:
-    """Whether this is the path of a table rather than a name of the catalog.
+    """Return whether this is the path of a table rather than the name of a dataset.
 
     >>> is_table("mine.csv"), is_table("mnist-static")
     (True, False)
@@ -80,19 +80,19 @@ def is_table(name_or_path: str) -> bool:
 
 
 def exists(path: Path) -> bool:
-    """Whether a file or folder can be found; in a folder that may not be looked into, nothing can."""
+    """Return whether a file or folder exists; in a folder without read permission, none does."""
     with suppress(OSError):
         return path.exists()
     return False
 
 
 def _found(path: Path, data_dir: Path | None) -> Path:
-    """Where a table is: at its path, else under its file name in the data folder."""
+    """Find a table at its path, else by its file name in the data folder."""
     places = [path.expanduser()]
     if data_dir is not None:
         places.append(data_dir.expanduser() / path.name)
     for place in places:
-        # Whatever is no table is refused where it is read.
+        # What is not a table is refused when it is read.
         if exists(place) or place.suffix.lower() not in SUFFIXES:
             return place
     raise DataError(
@@ -102,10 +102,10 @@ def _found(path: Path, data_dir: Path | None) -> Path:
 
 
 def _refuse_table_options(name: str, options: TableOptions) -> None:
-    """Refuse what would silently have no effect: a named dataset comes with its splits."""
+    """Refuse options of tables for a named dataset, which has its own splits and would ignore them."""
     plain = TableOptions()
     for option in ("valid_file", "test_file", "valid_fraction", "test_fraction", "split_seed"):
         if getattr(options, option) != getattr(plain, option):
             raise UsageError(f"{option} is for your own tables: {name} comes with its splits")
     if options.classes not in (None, 2):
-        raise UsageError(f"classes is {options.classes}, but {name} is binary")
+        raise UsageError(f"{name} is binary, but classes is {options.classes}: leave out --data-classes")

@@ -1,7 +1,7 @@
-"""MNIST, which the package carries: no download, and nothing to prepare.
+"""MNIST, which is part of the package: no download or preparation is needed.
 
-`mnist.xz` is the four published IDX files one after the other, in one xz stream; `scripts/build_mnist.py`
-makes it. The checksums of the original files are verified whenever it is unpacked.
+`mnist.xz` has the four published IDX files, one after the other, in one xz stream; `scripts/build_mnist.py` makes it.
+The checksums of the original files are verified whenever it is unpacked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MEMORY_LIMIT = 1 << 27  # bytes; the archive needs a dictionary of 64 MiB
 
 
 def mnist_threshold() -> Splits:
-    """Return MNIST with pixels on that are brighter than half; the first 5,000 training images are validation."""
+    """Return MNIST with pixels on if brighter than half; the first 5,000 training images are for validation."""
     training, test = mnist_images()
     bits = threshold(training.pixels)
     valid_rows = THRESHOLD_VALID_ROWS
@@ -40,13 +40,13 @@ def mnist_threshold() -> Splits:
 
 
 def mnist_static() -> Splits:
-    """Return MNIST after one Bernoulli draw of the intensities, the same everywhere and for good."""
+    """Return MNIST after one Bernoulli draw of the intensities, the same on every machine and forever."""
     training, test = mnist_images()
     return static_splits("mnist-static", training, test, LAROCHELLE_TRAIN_ROWS)
 
 
 def mnist_dynamic(seed: int) -> Splits:
-    """Return MNIST with training images drawn anew every epoch, and the validation and test rows of `mnist-static`."""
+    """Return MNIST with training images redrawn every epoch, and the validation and test rows of `mnist-static`."""
     training, _ = mnist_images()
     seen = training.rows(0, LAROCHELLE_TRAIN_ROWS)
     gray, labels = (torch.from_numpy(values.copy()) for values in (seen.pixels, seen.labels))
@@ -56,7 +56,7 @@ def mnist_dynamic(seed: int) -> Splits:
 
 @functools.cache
 def mnist_images() -> tuple[GrayImages, GrayImages]:
-    """Return the 60,000 training and 10,000 test images, unpacked once a process."""
+    """Return the 60,000 training and 10,000 test images, unpacked once per process."""
     try:
         packed = files("jsa.data").joinpath(ARCHIVE_NAME).read_bytes()
     except OSError as error:

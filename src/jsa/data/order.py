@@ -1,8 +1,7 @@
 """The order in which rows are visited.
 
-The order of an epoch is determined by the seed and the epoch alone: a resumed run goes on exactly where the
-other would have gone. Rows are only numbers here, and gathering them is one indexed copy, so that no worker
-processes are needed.
+The seed and the epoch determine the order of an epoch, so a resumed run continues exactly as the interrupted one would
+have. Rows are only numbers here, and gathering them is one indexed copy, so no worker processes are needed.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ def epoch_order(
         batch_size: The rows of a batch; the last batch may be smaller.
         seed: The seed of the run.
         epoch: The number of the epoch.
-        scan: `shuffle` visits every row once; `random` is the random scan of the theory, which draws each row
-            uniformly with replacement, and as many of them.
+        scan: `shuffle` visits every row once; `random` is the random scan of the theory, which draws as many rows
+        uniformly
+                with replacement.
 
     Example:
         >>> [len(index) for index in epoch_order(rows=10, batch_size=4, seed=1, epoch=0)]
@@ -50,7 +50,7 @@ def epoch_order(
 
 
 def batches_in_epoch(rows: int, batch_size: int) -> int:
-    """Return the number of batches that either order has.
+    """Return the number of batches per epoch, which is the same for both scans.
 
     >>> batches_in_epoch(rows=10, batch_size=4)
     3

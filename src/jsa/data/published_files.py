@@ -1,4 +1,4 @@
-"""The files that others published, and their checksums."""
+"""Published data files and their checksums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AMAT_LINE = 2 * IMAGE_PIXELS
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file as its publisher has it.
+    """A file as published.
 
     Attributes:
         name: Its name.
@@ -35,7 +35,7 @@ class PublishedFile:
 
 @dataclass(frozen=True)
 class PublishedImages:
-    """The four IDX files of MNIST, and of the datasets made in its likeness."""
+    """The four IDX files of MNIST and of the datasets that follow it."""
 
     train_images: PublishedFile
     train_labels: PublishedFile
@@ -44,17 +44,17 @@ class PublishedImages:
 
     @property
     def files(self) -> tuple[PublishedFile, ...]:
-        """All four, in the order in which the built-in archive keeps them: images, then labels."""
+        """All four, in the order of the built-in archive: images, then labels."""
         return self.train_images, self.test_images, self.train_labels, self.test_labels
 
 
 @dataclass(frozen=True)
 class PublishedBits:
-    """A part of the static binarization.
+    """A split of the static binarization.
 
     Attributes:
         text: The text file.
-        packed_sha256: The checksum of its rows with eight pixels a byte (`numpy.packbits`).
+        packed_sha256: The checksum of its rows with eight pixels per byte (`numpy.packbits`).
     """
 
     text: PublishedFile
@@ -106,12 +106,12 @@ SALAKHUTDINOV: Mapping[str, PublishedBits] = MappingProxyType(
 
 
 def read_copy(path: Path, file: PublishedFile, remedy: str) -> bytes:
-    """Return the content of a copy of a published file; one of another size is refused before anything is read.
+    """Return the content of a copy of a published file, or refuse one of another size before reading it.
 
     Args:
         path: The copy.
-        file: What was published.
-        remedy: What the user can do about a wrong copy, to end the sentence of the error.
+        file: The published file.
+        remedy: The end of the error sentence: what the user can do about a wrong copy.
     """
     try:
         with path.open("rb") as stream:
@@ -122,13 +122,13 @@ def read_copy(path: Path, file: PublishedFile, remedy: str) -> bytes:
 
 
 def verify(copies: Iterable[tuple[PublishedFile, str, bytes | memoryview]], remedy: str) -> None:
-    """Refuse a content that is not what was published.
+    """Refuse content that differs from the published file.
 
-    The checksums are computed in threads, for which hashlib releases the interpreter's lock.
+    The checksums are computed in threads, because hashlib releases the interpreter lock.
 
     Args:
-        copies: Each file as published, what to call the copy in an error, and the copy's content.
-        remedy: What the user can do about a wrong copy, to end the sentence of the error.
+        copies: Each published file, the name of the copy in an error, and the copy's content.
+        remedy: The end of the error sentence: what the user can do about a wrong copy.
     """
     listed = list(copies)
     for file, source, content in listed:

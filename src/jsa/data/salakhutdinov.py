@@ -1,7 +1,6 @@
 """The static binarization of MNIST by Salakhutdinov and Murray (2008), in Larochelle's split.
 
-Many published numbers are on exactly these rows, so nothing else passes for them: the rows are verified by a
-checksum whatever file they come from.
+Many published results use exactly these rows, so the rows are verified by a checksum whatever file they come from.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def _read(data_dir: Path | None, published: Mapping[str, PublishedBits]) -> Part
 def read_amat(folder: Path, published: Mapping[str, PublishedBits]) -> Parts:
     """Return the rows of the original text files.
 
-    The text needs no parser: once its checksum is right, every pixel is at a known place.
+    The text needs no parser: if its checksum is correct, every pixel is at a known position.
     """
     paths = {name: folder / part.text.name for name, part in published.items()}
     texts = {name: read_copy(path, published[name].text, _REMEDY) for name, path in paths.items()}
@@ -62,7 +61,7 @@ def read_amat(folder: Path, published: Mapping[str, PublishedBits]) -> Parts:
 
 
 def read_packed(path: Path, published: Mapping[str, PublishedBits]) -> Parts:
-    """Return the rows of a file of eight pixels a byte, with arrays `train`, `valid` and `test`."""
+    """Return the rows of a file with eight pixels per byte and arrays `train`, `valid` and `test`."""
     arrays = read_npz(path)
     rows = {}
     for name, part in published.items():

@@ -1,4 +1,4 @@
-"""What the rows of a dataset are made of, all that a model knows of its data. Needs neither torch nor numpy."""
+"""The columns of a dataset, which is all that a model knows about its data. Needs neither torch nor numpy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jaxtyping import UInt8
 
 Words = tuple[tuple[str, ...], ...]
-"""The words of each column, in the order of their classes; none for a column of numbers."""
+"""The words of each column in the order of their classes; empty for a column of numbers."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,14 @@ class Schema:
 
     Attributes:
         observed_columns: The number of observed variables.
-        context_columns: The number of variables before them that the others are conditioned on; 0 without context.
+        context_columns: The number of context variables before them; 0 without context.
         classes: The number of values that each variable can take; 2 is binary.
-        image_shape: Height and width of a row as an image, context and observed columns together; None where rows are
-            not images.
-        column_names: The names of all columns, context and observed, where the data has names.
+        image_shape: Height and width of a row as an image, context and observed columns together; None if rows are not
+                images.
+            column_names: The names of all columns, context and observed, if the data has names.
         missing: Whether observed values are missing.
-        words: The words that the classes of each column stand for, none for a column of numbers; None where no column
-            has words.
-        values: How many of the classes each column can have, the first ones; None for all.
+        words: The word for each class of each column, empty for a column of numbers; None if no column has words.
+            values: For each column, the number of values that it can take, the first ones; None for all.
 
     Example:
         >>> Schema.of(6, classes=3).conditioned(2).context_width
@@ -50,7 +49,7 @@ class Schema:
     def __post_init__(self) -> None:
         if self.observed_columns < 1 or self.context_columns < 0:
             raise UsageError(
-                f"a row has 1 or more observed columns and 0 or more of context, not {self.observed_columns} and "
+                f"a row needs 1 or more observed columns and 0 or more of context, not {self.observed_columns} and "
                 f"{self.context_columns}"
             )
         check_classes(self.classes)
@@ -67,7 +66,7 @@ class Schema:
             len(self.words) == self.columns
             and all(len(known) in (0, count) for known, count in zip(self.words, self.column_classes, strict=True))
         ):
-            raise UsageError("words must be as many as a row has columns, each of them none or as many as its values")
+            raise UsageError("words must have one entry per column, either empty or with a word for each value")
 
     @classmethod
     def of(cls, columns: int, classes: int = 2, image_shape: tuple[int, int] | None = None) -> Self:
@@ -75,7 +74,7 @@ class Schema:
         return cls(columns, 0, classes, image_shape)
 
     def conditioned(self, columns: int) -> Self:
-        """Return the schema with so many of the first columns as context of the others; 0 for none."""
+        """Return the schema with this many of the first columns as context of the others; 0 for none."""
         return replace(self, observed_columns=self.columns - columns, context_columns=columns)
 
     @property
@@ -90,7 +89,7 @@ class Schema:
 
     @property
     def column_words(self) -> Words:
-        """The words of each column, none for a column of numbers."""
+        """The words of each column, empty for a column of numbers."""
         return self.words or ((),) * self.columns
 
     @property
@@ -105,7 +104,7 @@ class Schema:
 
 
 def encoded_width(columns: int, classes: int) -> int:
-    """Return the width of so many variables in a batch: one number each if binary, else one-hot.
+    """Return the width of this many variables in a batch: one number each if binary, else one-hot.
 
     >>> encoded_width(10, 2), encoded_width(10, 3)
     (10, 30)
@@ -114,15 +113,15 @@ def encoded_width(columns: int, classes: int) -> int:
 
 
 def check_classes(classes: int) -> None:
-    """Refuse a number of values that a variable, which is kept as a byte, cannot take."""
+    """Refuse a number of values that a variable, which is stored as a byte, cannot take."""
     if not 2 <= classes <= 256:
         raise UsageError(f"classes is {classes}: a variable takes between 2 and 256 values")
 
 
 def observed_labels(schema: Schema) -> list[str | None]:
-    """Return a label for each number of `Batch.x`: the column's name or place, and the value it is the probability of.
+    """Return a label for each number of `Batch.x`: the column's name or place, and the value whose probability it is.
 
-    A number that says nothing new has no label: the first of two values, and classes that a column cannot have.
+    A redundant number has no label: the first of two values, and classes that a column cannot have.
 
     Example:
         >>> observed_labels(Schema.of(3).conditioned(1))
@@ -149,7 +148,7 @@ def _label(number: int, name: str, words: tuple[str, ...], values: int, classes:
 
 
 def written_columns(schema: Schema, numbers: UInt8[np.ndarray, "rows columns"]) -> dict[str, Any]:
-    """Return rows as they are written to a table: the values of each column by its label, as words where it has words.
+    """Return rows as they are written to a table: the values of each column by its label, as words if it has words.
 
     Example:
         >>> import numpy as np

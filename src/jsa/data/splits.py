@@ -13,21 +13,22 @@ from jsa.data.schema import Schema
 from jsa.errors import UsageError
 
 PARTS = ("train", "valid", "test")
-"""The names of the parts, in the order in which they are shown."""
+"""The names of the parts, in the order of presentation."""
 
 
 @dataclass(frozen=True)
 class Splits:
-    """Rows to learn from, rows to choose by, and rows to report on.
+    """Training, validation and test rows.
 
     Attributes:
         name: The name of the dataset, or of the table's file.
-        train: What is learned from.
-        valid: What stops the training and chooses between models.
-        test: What is reported, and used for nothing else.
-        taken: For the parts that were taken out of one table, the numbers of their rows in it, from 0. A part that is
-            not here is a table of its own.
-        notes: What anyone who learns from the data should know about it, a sentence each.
+        train: The rows to learn from.
+        valid: The rows that stop the training and select among models.
+        test: The rows for the reported results, and for nothing else.
+        taken: For the parts that come from one table, the numbers of their rows in it, from 0. A part that is not here
+        is
+            a table of its own.
+        notes: Warnings about the data, one sentence each.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Splits:
 
     @property
     def schema(self) -> Schema:
-        """What a row is made of; values may be missing in other parts than train although it says that none is."""
+        """The columns of a training row. Values may be missing in other parts even if it says that none are."""
         return self.train.schema
 
     @property
@@ -62,12 +63,12 @@ class Splits:
         return set(self.taken) == set(PARTS)
 
     def row_numbers(self, part: str) -> Int64[np.ndarray, " rows"]:
-        """Return the numbers, from 0, that the rows of a part have in the table that they are from."""
+        """Return the row numbers of a part, from 0, in the table that it comes from."""
         return self.taken[part] if part in self.taken else np.arange(len(self.parts[part]))
 
     @property
     def summary(self) -> str:
-        """What was read, in a line."""
+        """One line about the data."""
         schema = self.schema
         counts = zip(("training", "validation", "test"), self.parts.values(), strict=True)
         rows = ", ".join(counted(len(part), f"{kind} row") for kind, part in counts)
@@ -84,9 +85,9 @@ class Splits:
         return f"; {counted(missing, 'value')} missing ({missing / values:.1%})" if missing else ""
 
     def split_context(self, columns: int) -> Splits:
-        """Return views of all parts with their first `columns` variables as context of the others.
+        """Return views of all parts with their first `columns` variables as the context of the others.
 
-        With half of the columns of an image this is structured prediction: the lower half, given the upper.
+        With half of the columns of an image this is structured prediction: the lower half given the upper.
         """
 
         def view(name: str) -> Conditioned:

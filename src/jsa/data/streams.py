@@ -1,8 +1,8 @@
-"""Random numbers that are the same on every machine, for good.
+"""Random numbers that are the same on every machine and forever.
 
-numpy promises that the raw stream of a bit generator never changes, and nothing more: `Generator.random`
-or `permutation` may change between versions. So data that must be reproducible is made here from raw words
-with integer arithmetic only. A stream is named by its purpose and some numbers, and no two names share one.
+numpy guarantees only that the raw stream of a bit generator never changes: `Generator.random` or `permutation` may
+change between versions. Data that must be reproducible is therefore made here from raw words with integer arithmetic.
+A stream is named by its purpose and some numbers, and different names have different streams.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from jaxtyping import Int64, UInt64
 
 
 def stream_digest(purpose: str, *numbers: int) -> bytes:
-    """The 32 bytes that name a stream. Hashing keeps (seed 0, epoch 1) apart from (seed 1, epoch 0)."""
+    """Return the 32 bytes that identify a stream. Hashing separates (seed 0, epoch 1) from (seed 1, epoch 0)."""
     return hashlib.sha256(":".join([purpose, *map(str, numbers)]).encode()).digest()
 
 
 def raw_stream(purpose: str, *numbers: int) -> np.random.Philox:
-    """The bit generator of a stream, whose `random_raw` gives its words.
+    """Return the bit generator of a stream, whose `random_raw` returns its words.
 
     >>> raw_stream("example", 1).random_raw() == raw_stream("example", 1).random_raw()
     True
@@ -29,7 +29,7 @@ def raw_stream(purpose: str, *numbers: int) -> np.random.Philox:
 
 
 def permutation(count: int, purpose: str, *numbers: int) -> Int64[np.ndarray, " count"]:
-    """A random order of 0 ... count - 1: the order of the stream's first words.
+    """Return a random permutation of 0 ... count - 1: the sorting order of the stream's first words.
 
     >>> sorted(permutation(4, "example", 1).tolist())
     [0, 1, 2, 3]

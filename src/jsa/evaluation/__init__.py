@@ -1,1 +1,1 @@
-"""How good a model is: likelihoods by importance sampling and by enumeration, and bounds on them."""
+"""The evaluation of models: likelihoods by importance sampling and by enumeration, bounds, imputation and effects."""

@@ -24,7 +24,7 @@ class Samples:
         h: The latent states, drawn from the prior.
         observed: p(x | h) of each state.
         x: A draw from it.
-        contexts: What each sample is conditioned on, for a conditional model.
+        contexts: The context of each sample, for a conditional model.
     """
 
     h: Tensor
@@ -34,12 +34,12 @@ class Samples:
 
     @property
     def means(self) -> Tensor:
-        """The means of whole rows: after their context for a conditional model."""
+        """The means of whole rows, which begin with the context for a conditional model."""
         means = self.observed.mean
         return means if self.contexts is None else torch.cat([self.contexts, means], dim=-1)
 
     def arrays(self, latent: LatentSpace) -> dict[str, Tensor]:
-        """Return states, means, draws and contexts with one number a variable; means stay probabilities."""
+        """Return states, means, draws and contexts with one number per variable; means remain probabilities."""
         layer = self.observed.layer
         arrays = {
             "h": compact(latent, self.h),
@@ -52,7 +52,7 @@ class Samples:
 
     @property
     def rows(self) -> Tensor:
-        """The draws as rows of class numbers: after their context for a conditional model."""
+        """The draws as rows of class numbers, which begin with the context for a conditional model."""
         layer = self.observed.layer
         parts = [self.x] if self.contexts is None else [self.contexts, self.x]
         return torch.cat([class_numbers(layer, part) for part in parts], dim=-1)
@@ -60,7 +60,7 @@ class Samples:
 
 @torch.no_grad()
 def sample_rows(model: Generative, count: int, seed: int, contexts: Tensor | None = None) -> Samples:
-    """Draw ancestral samples: so many, or one for each context."""
+    """Draw this many ancestral samples, or one for each context."""
     with seeded(seed):
         h = model.sample_latent((count,) if contexts is None else (), contexts)
         observed = model.observation(h, contexts)
@@ -68,15 +68,15 @@ def sample_rows(model: Generative, count: int, seed: int, contexts: Tensor | Non
 
 
 def contexts_of(rows: Rows, count: int) -> Tensor | None:
-    """Return the contexts of the first rows; None where rows have none."""
+    """Return the contexts of the first rows; None for rows without context."""
     return rows.batch(torch.arange(min(count, len(rows)))).context
 
 
 def generative(model: LatentVariableModel) -> Generative:
-    """Return the model as one that gives p(x | h), or refuse it."""
+    """Return the model, or refuse one that cannot be sampled."""
     if not isinstance(model, Generative):
         raise UsageError(
-            f"p(x | h) is needed, and {type(model).__name__} does not give it: write its methods sample_latent and "
+            f"p(x | h) is needed, but {type(model).__name__} does not define it: write its methods sample_latent and "
             "observation"
         )
     return model

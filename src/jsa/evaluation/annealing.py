@@ -21,7 +21,7 @@ from jsa.model_calls import BatchPosterior, evaluate, log_joint, posterior_of, r
 from jsa.torch_contexts import seeded
 
 STEEPNESS = 4.0
-"""How much slower temperatures change at both ends than in the middle."""
+"""The slowness of the temperature changes at both ends relative to the middle."""
 
 
 def annealed_likelihood(
@@ -34,23 +34,24 @@ def annealed_likelihood(
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> Likelihood:
-    r"""Estimates -log p(x) by annealed importance sampling, which needs a q(h | x) only to begin with.
+    r"""Estimate -log p(x) by annealed importance sampling, which uses q(h | x) as its starting point only.
 
     .. math:: -\log \frac1S \sum_{s=1}^S \prod_{t=1}^T
         \left( \frac{p(x, h_{s,t-1})}{q(h_{s,t-1} | x)} \right)^{\beta_t - \beta_{t-1}}
 
     where h_0 is drawn from q, and h_t from h_{t-1} by a Metropolis move that leaves q^{1 - \beta_t} p^{\beta_t}
-    invariant: to a new draw of q, more often while beta is small, or by one variable that changes, more often while it
-    is large. The mean weight is unbiased for p(x) with any number of steps, so that the NLL is biased upward as by
-    ``likelihood``, which is this with one step; but many steps bring it down where no number of samples does.
+    invariant: more often a new draw of q while beta is small, and more often the change of one variable while beta is
+    large. The mean weight is unbiased for p(x) with any number of steps. The NLL is therefore biased upward, as in
+    ``likelihood``, which is the case of one step; but many steps reduce the bias where more samples do not.
 
     Args:
-        model: The model, whose latent variables are discrete.
-        rows: The data: a tensor, or anything that gives rows by their numbers.
-        samples: Annealed chains a row.
-        steps: Temperatures, each for one evaluation of every chain: many times the number of latent variables.
+        model: The model, with discrete latent variables.
+        rows: The data: a tensor, or an object that returns rows by number.
+        samples: Annealed chains per row.
+        steps: Temperatures, each of which costs one evaluation per chain: use many times the number of latent
+        variables.
         seed: The seed of the draws.
-        device: Where to evaluate; the device of the model's parameters where not given.
+        device: The device of the evaluation; by default that of the model's parameters.
         progress: Called with the number of rows done.
 
     Example:
@@ -77,10 +78,10 @@ def annealed_row_likelihoods(
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> RowLikelihoods:
-    """Estimates -log p(x) of each row, as ``annealed_likelihood`` does for their mean; the arguments are the same."""
+    """Estimate -log p(x) of each row. The arguments are those of ``annealed_likelihood``, which returns the mean."""
     check_at_least(1, samples=samples, steps=steps)
     if any(layer.kind == "gaussian" for layer in model.latent.layers):
-        raise UsageError("annealing changes one discrete variable at a time, and some are Gaussian: use likelihood")
+        raise UsageError("annealing needs discrete latent variables, and some are Gaussian: use likelihood")
     rows = as_rows(rows)
     device = device or device_of(model)
     betas = inverse_temperatures(steps)
@@ -90,7 +91,7 @@ def annealed_row_likelihoods(
 
 
 def inverse_temperatures(steps: int) -> list[float]:
-    """From 0 to 1 in so many steps, which are small at both ends.
+    """Return inverse temperatures from 0 to 1 in this many steps, which are small at both ends.
 
     >>> [round(beta, 3) for beta in inverse_temperatures(4)]
     [0.0, 0.105, 0.5, 0.895, 1.0]
@@ -103,7 +104,7 @@ def inverse_temperatures(steps: int) -> list[float]:
 def annealed_weights(
     model: LatentVariableModel, batch: Batch, samples: int, betas: list[float]
 ) -> Float64[Tensor, "samples batch"]:
-    """The log-weights of so many annealed chains for each row."""
+    """Return the log-weights of this many annealed chains for each row."""
     posterior = posterior_of(model, batch)
     first = evaluate(model, batch, posterior, *posterior.sample_with_log_prob((samples,)))
     chains = Chains(first.h, first.log_joint, first.log_inference)
@@ -117,10 +118,10 @@ def annealed_weights(
 
 @dataclass(frozen=True)
 class Chains:
-    """Where annealed chains stand.
+    """The current states of annealed chains.
 
     Attributes:
-        h: Their states.
+        h: The states.
         log_joint: log p(x, h).
         log_inference: log q(h | x).
     """
@@ -135,17 +136,17 @@ class Chains:
         return self.log_joint - self.log_inference
 
     def log_target(self, beta: float) -> Float[Tensor, "samples batch"]:
-        """The logarithm of q^(1 - beta) p^beta."""
+        """Return the logarithm of q^(1 - beta) p^beta."""
         return beta * self.log_joint + (1 - beta) * self.log_inference
 
 
 def moved(model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, chains: Chains, beta: float) -> Chains:
-    """The chains after one Metropolis move that leaves q^(1 - beta) p^beta invariant."""
-    # Which kind of move it is depends on the temperature and not on the states, so that either may be made.
+    """Return the chains after one Metropolis move that leaves q^(1 - beta) p^beta invariant."""
+    # The kind of move depends on the temperature and not on the states, so either kind is valid.
     if float(torch.rand(())) < 1 - beta:
         h, log_inference = posterior.sample_with_log_prob((len(chains.h),))
         proposed = Chains(h, log_joint(model, batch, h), log_inference)
-        # For an independent proposal the target counts by its ratio to q.
+        # For an independent proposal, the acceptance uses the ratio of the target to q.
         here, there = beta * chains.log_weights, beta * proposed.log_weights
     else:
         variable = torch.randint(model.latent.variables, chains.log_joint.shape, device=chains.h.device)
@@ -153,7 +154,7 @@ def moved(model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, c
         proposed = Chains(h, log_joint(model, batch, h), posterior.log_prob(h))
         here, there = chains.log_target(beta), proposed.log_target(beta)
     refuse_wrong_joint(batch, proposed.log_joint)
-    # Written as a sum, two states of probability zero compare as a refusal and not as NaN.
+    # Written as a sum, two states of probability zero compare as a rejection and not as NaN.
     accepted = torch.rand_like(here).log() + here < there
     return Chains(
         torch.where(accepted.unsqueeze(-1), proposed.h, chains.h),
@@ -168,15 +169,15 @@ def with_one_changed(
     variable: Int64[Tensor, "*batch"],
     uniforms: Float[Tensor, "*batch"],
 ) -> Float[Tensor, "*batch width"]:
-    """States of which one variable has another value: the other bit, or any other class.
+    """Return states with one variable changed: to the other bit, or to any other class.
 
-    As probable the other way round, so that the proposal needs no correction.
+    The reverse change has the same probability, so the proposal needs no correction.
 
     Args:
-        latent: What a state is made of.
+        latent: The latent space.
         h: The states.
-        variable: The number of the variable of each that changes.
-        uniforms: On [0, 1): which of its other classes it takes.
+        variable: The number of the variable to change in each state.
+        uniforms: Numbers on [0, 1) that choose among its other classes.
 
     Example:
         >>> from jsa import Layer
@@ -192,7 +193,7 @@ def with_one_changed(
             changed[..., where] = torch.where(chosen, 1 - part, part)
             continue
         classes = part.unflatten(-1, (layer.variables, layer.classes))
-        # Rounding may bring the product up to the number of the other classes.
+        # Rounding may raise the product to the number of the other classes.
         further = 1 + (uniforms * (layer.classes - 1)).long().clamp_max(layer.classes - 2)
         others = (classes.argmax(-1) + further.unsqueeze(-1)) % layer.classes
         other = F.one_hot(others, layer.classes).to(h.dtype)

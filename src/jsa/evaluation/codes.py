@@ -1,4 +1,4 @@
-"""Latent codes of rows, and variables as plain numbers."""
+"""Latent codes of rows, with one number per variable."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Codes:
     """The latent codes of rows.
 
     Attributes:
-        states: A draw from q(h | x) for each row: bits as 0/1, the class of a categorical variable, real numbers.
-        means: The probabilities that q(h | x) gives to the bits or classes of the first layer, or its means.
+        states: A draw from q(h | x) for each row: bits as 0/1, classes as numbers, Gaussian variables as real numbers.
+        means: The probabilities of the bits or classes of the first layer under q(h | x), or its means.
     """
 
     states: NDArray[np.uint8] | NDArray[np.float32]
@@ -49,18 +49,18 @@ def encode(model: LatentVariableModel, parts: Sequence[Rows], seed: int = 0) -> 
 
 
 def layered_posterior(model: LatentVariableModel, batch: Batch) -> LayeredPosterior:
-    """Return q(h | x) of a batch in layers, or refuse a model that does not give it so."""
+    """Return q(h | x) of a batch as a LayeredPosterior, or refuse a model with another kind."""
     posterior = posterior_of(model, batch)
     if posterior.layers is None:
         raise UsageError(
-            f"codes are the means of a jsa.LayeredPosterior, which a {posterior.name} is not: let the "
-            "posterior of the model be one"
+            f"codes are the means of a jsa.LayeredPosterior, and a {posterior.name} is none: return one from the "
+            "model's method posterior"
         )
     return posterior.layers
 
 
 def most_probable(layer: Layer, mean: Tensor) -> Tensor:
-    """Return the most probable value of each variable, given the probabilities of ones or of classes.
+    """Return the most probable value of each variable, given its probability of a one or of each class.
 
     >>> most_probable(Layer("bernoulli", 2), torch.tensor([[0.3, 0.8]]))
     tensor([[0, 1]], dtype=torch.uint8)
@@ -69,7 +69,7 @@ def most_probable(layer: Layer, mean: Tensor) -> Tensor:
 
 
 def class_numbers(layer: Layer, values: Tensor) -> Tensor:
-    """Return as many variables of a layer's kind as there are, with one number each.
+    """Return variables of a layer's kind with one number each.
 
     >>> class_numbers(Layer("categorical", 2, classes=3), torch.tensor([[0.0, 0.0, 1.0]]))
     tensor([[2]], dtype=torch.uint8)
@@ -79,7 +79,7 @@ def class_numbers(layer: Layer, values: Tensor) -> Tensor:
 
 
 def compact(latent: LatentSpace, h: Tensor) -> Tensor:
-    """Return states with one number a variable: uint8 where all layers are discrete.
+    """Return states with one number per variable, as uint8 if all layers are discrete.
 
     >>> from jsa import Layer
     >>> space = LatentSpace.of(Layer("categorical", 2, classes=3), Layer("bernoulli", 1))

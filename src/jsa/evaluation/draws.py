@@ -1,7 +1,7 @@
-"""Random draws that belong to a row and a sample number, however the work is cut into chunks.
+"""Random draws that are tied to a row and a sample number, however the work is divided into chunks.
 
-Draws come in blocks of ``BLOCK`` samples of one row; the seed, the row's number and the block's number determine them.
-They do not touch torch's global generator, so evaluating in the middle of a training run changes nothing in it.
+Draws come in blocks of ``BLOCK`` samples of one row, determined by the seed and the numbers of the row and the block.
+They do not use torch's global generator, so an evaluation during training does not change the training.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RowDraws:
     def blocks(
         self, first: int, count: int
     ) -> tuple[Float[Tensor, "samples batch width"], Float[Tensor, "samples batch"]]:
-        """The samples of ``count`` blocks from the block number ``first`` on, and their log q."""
+        """Return the samples of ``count`` blocks, starting with block ``first``, and their log q."""
         if self._posterior.draws_from_uniforms:
             return self._posterior.from_uniforms(self._uniforms(self._latent, first, count))
         h = torch.cat([self._sampled(block) for block in range(first, first + count)])
@@ -62,9 +62,9 @@ class RowDraws:
 
 
 def fast_uniforms(out: Float[Tensor, "samples variables"], seed: int, row: int, first: int) -> None:
-    """Fills whole blocks of one row, from the block number ``first`` on, in half the time that torch's generator takes.
+    """Fill whole blocks of one row, starting with block ``first``, in half the time of torch's generator.
 
-    The stream of a row has its place for every block, so that blocks can be drawn in any order.
+    Each block has its place in the stream of the row, so blocks can be drawn in any order.
     """
     samples, variables = out.shape
     stream = np.random.PCG64([seed & 0xFFFFFFFF, row])
@@ -76,7 +76,7 @@ def fast_uniforms(out: Float[Tensor, "samples variables"], seed: int, row: int, 
 
 
 def device_uniforms(out: Float[Tensor, "samples variables"], seed: int, row: int, first: int) -> None:
-    """The same on any device, by its own generator, so that nothing is copied there."""
+    """Fill the same blocks on any device with its own generator, so that nothing is copied to the device."""
     generator = torch.Generator(out.device)
     for block, part in enumerate(out.split(BLOCK)):
         generator.manual_seed(_mixed(seed, row, first + block))
@@ -84,7 +84,7 @@ def device_uniforms(out: Float[Tensor, "samples variables"], seed: int, row: int
 
 
 def _mixed(seed: int, row: int, block: int) -> int:
-    """A seed of 32 bits, which is all that the CPU generator uses, different for neighboring rows and blocks.
+    """Return a seed of 32 bits, all that the CPU generator uses, which differs for neighboring rows and blocks.
 
     For one seed the map from (row, block) is a bijection up to 2^20 rows and 4,096 blocks (204,800 samples): the last
     five lines are the finalizer of MurmurHash3, which can be inverted.

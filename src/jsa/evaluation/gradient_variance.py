@@ -1,4 +1,4 @@
-"""How noisy the gradients of estimators are, on one fixed batch."""
+"""The noise of estimators' gradients on one fixed batch."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class GradientReport:
     """The noise of one estimator on one batch, for theta and for phi.
 
     Attributes:
-        given_state: The variance of a draw; for chains, with the chains' states held fixed (the paper's figure).
+        given_state: The variance of a draw; for chains, with their states held fixed (the paper's figure).
         total: For chains, the variance with the states redrawn by a long chain before each draw; otherwise the same.
-        squared_bias: For chains, the squared distance of the mean gradient from the posterior's, less the noise of
-            both; 0 where it is not two standard errors above zero.
-        decoder_evaluations: States a row that a draw passed through the decoder.
+        squared_bias: For chains, the squared distance of the mean gradient from the posterior's, minus the noise of
+            both; 0 unless it is two standard errors above zero.
+        decoder_evaluations: The number of states per row that a draw passes through the decoder.
     """
 
     given_state: Mapping[str, LogVariance]
@@ -52,18 +52,18 @@ def gradient_report(
     reference: PosteriorGradient | None = None,
     progress: Progress | None = None,
 ) -> GradientReport:
-    """Measures the variance of an estimator's gradient on one batch, streaming.
+    """Measure the variance and bias of an estimator's gradient on one batch, without storing the draws.
 
-    A frozen chain has no variance given its state, so a verdict needs the total variance and the bias.
+    A frozen chain has no variance given its state, so a comparison needs the total variance and the bias.
 
     Args:
-        model: The model, whose parameters stay as they are.
-        estimator: The estimator. Its chains, if any, start from where they stand, or from q where they do not exist;
-            in the end they stand there again.
+        model: The model. Its parameters do not change.
+        estimator: The estimator. Its chains, if any, start from their current states, or from q if they do not exist,
+            and are restored at the end.
         batch: The batch.
         draws: The number of gradients.
         moves: For chains: the Metropolis moves that redraw the states before each draw of the total variance.
-        reference: For chains: the posterior's gradient, from ``posterior_gradient``; no bias is given without it.
+        reference: For chains: the posterior's gradient, from ``posterior_gradient``. Without it there is no bias.
         progress: Called with 1 after each draw.
 
     References:
@@ -71,13 +71,13 @@ def gradient_report(
     """
     check_draws(draws)
     if moves < 1:
-        raise UsageError(f"chains are redrawn by 1 move or more, not {moves}")
+        raise UsageError(f"chains must be redrawn by 1 move or more, not {moves}")
     groups = parameter_groups(model, batch)
-    # In evaluation mode no running mean moves and no chain is written by a draw.
+    # In evaluation mode a draw changes no running mean and writes no chain.
     with in_evaluation_mode(estimator), _held_chains(estimator, batch), counting() as counter:
         if estimator.chains is not None:
             estimator.stage = Stage.PERSISTENT
-            # Rows without a chain get one; the others stay where training left them.
+            # Rows without a chain get one; the others keep their states from training.
             _move_chains(model, estimator.chains, batch, 0)
         counter.states = 0
         given_state, _ = _variances(model, estimator, batch, groups, draws, 0, progress)
@@ -102,11 +102,11 @@ def gradient_variance(
     *,
     progress: Progress | None = None,
 ) -> dict[str, LogVariance]:
-    """The variance of an estimator's gradient on one batch for theta and phi, in the stage that the estimator is in.
+    """Return the variance of an estimator's gradient on one batch for theta and phi, in its current stage.
 
     Args:
-        model: The model, whose parameters stay as they are.
-        estimator: The estimator; chains that persist stay where they stand.
+        model: The model. Its parameters do not change.
+        estimator: The estimator. Its persistent chains do not move.
         batch: The batch.
         draws: The number of gradients.
         progress: Called with 1 after each draw.
@@ -117,7 +117,7 @@ def gradient_variance(
 
 
 def check_draws(draws: int) -> None:
-    """Refuses so few draws that they have no interval."""
+    """Refuse too few draws for an interval."""
     if draws < 2 * GROUPS:
         raise UsageError(f"a variance with an interval needs at least {2 * GROUPS} draws, not {draws}")
 
@@ -132,7 +132,7 @@ def _variances(
     moves: int,
     progress: Progress | None,
 ) -> tuple[dict[str, LogVariance], dict[str, list[Tensor]]]:
-    """The variance of each set of parameters, and the mean gradient of each group of draws."""
+    """Return the variance for each set of parameters, and the mean gradient of each group of draws."""
     everything = {name: Moments() for name in groups}
     by_group: dict[str, list[float]] = {name: [] for name in groups}
     means: dict[str, list[Tensor]] = {name: [] for name in groups}
@@ -171,7 +171,7 @@ def _move_chains(model: LatentVariableModel, chains: ChainCache, batch: Batch, m
 
 @contextmanager
 def _held_chains(estimator: Estimator, batch: Batch) -> Iterator[None]:
-    """Within it the chains of a batch may be moved; then they are where they were, and in the stage they were in."""
+    """Restore the chains of a batch and the stage of the estimator at the end of this block."""
     stage = estimator.stage
     if estimator.chains is None or stage is None:
         yield
@@ -184,22 +184,22 @@ def _held_chains(estimator: Estimator, batch: Batch) -> Iterator[None]:
 
 
 STANDARD_ERRORS = 2.0
-"""How far above zero a squared bias must be, by its own error, to be told."""
+"""The number of standard errors by which a squared bias must exceed zero to be reported."""
 
 
 def squared_bias(
     means: Sequence[Float[Tensor, " components"]], target: Float[Tensor, " components"], target_error: float = 0.0
 ) -> float:
-    """The squared distance between the mean of groups of draws and a target, less their noise.
+    """Return the squared distance between the mean of groups of draws and a target, minus their noise.
 
-    The square of a mean has its noise in it; products of the deviations of two different groups have not. Their mean is
-    unbiased, and its standard error comes from leaving out each group in turn. Zero where it is not two standard errors
-    above zero: a positive rest of noise would look like a bias.
+    The square of a mean includes its noise; products of the deviations of two different groups do not. Their mean is
+    unbiased, and its standard error comes from leaving out each group in turn. The result is zero unless the mean is
+    two standard errors above zero, because positive noise would look like a bias.
 
     Args:
-        means: The mean of each group, three or more of them, of about as many draws.
-        target: Where the mean should be.
-        target_error: The expected squared error of the target itself, where it is an estimate.
+        means: The mean of each group; three or more groups of about equal size.
+        target: The value that the mean should have.
+        target_error: The expected squared error of the target itself, if it is an estimate.
 
     Example:
         >>> squared_bias([torch.tensor([2.9]), torch.tensor([3.0]), torch.tensor([3.1])], target=torch.zeros(1))
@@ -212,10 +212,10 @@ def squared_bias(
     products = deviations @ deviations.T
     own, total = products.diagonal(), products.sum()
     estimate = float(total - own.sum()) / (count * (count - 1))
-    # The same without each group: neither its products with others nor its own.
+    # The same without each group: without its products with others and with itself.
     without = (total - 2 * products.sum(0) + own - (own.sum() - own)) / ((count - 1) * (count - 2))
     variance = (count - 1) / count * float((without - without.mean()).square().sum())
-    # The squared error of one estimated number has the largest spread that a sum of such can have: twice its square.
+    # The squared error of one estimated number has the largest variance that a sum of them can have: twice its square.
     error = math.sqrt(variance + 2 * target_error**2)
     found = estimate - target_error
     return found if found > STANDARD_ERRORS * error else 0.0

@@ -1,4 +1,4 @@
-"""What a model says about the values of a row that are missing, given those that are there."""
+"""Missing values of a row, filled in by a model given the observed values."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from jsa.torch_contexts import seeded
 
 @dataclass(frozen=True)
 class Imputed:
-    """Rows whose gaps are filled in.
+    """Rows with their missing values filled in.
 
     Attributes:
         x: The rows.
         effective_sample_size: How many exact posterior samples the importance samples of each row are worth; infinite
-            where all states were summed over, and for a row without gaps.
+                if all states were summed over, and for a row without missing values.
     """
 
     x: Float[Tensor, "rows width"]
@@ -46,21 +46,21 @@ def impute(
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> Imputed:
-    r"""The rows with what is missing, NaN, filled in from p(x_missing | x_observed).
+    r"""Fill in the missing values (NaN) of rows from p(x_missing | x_observed).
 
     .. math:: p(x_{missing} | x_{observed}) = \sum_h p(x_{missing} | h) \, p(h | x_{observed})
 
-    The states h come from q(h | x), with importance weights, whose effective sample size tells how far to trust the
-    result; where there are not more states than samples, all of them are summed over and it is exact.
+    The states h come from q(h | x) with importance weights, whose effective sample size shows how reliable the result
+    is. If there are no more states than samples, the sum is over all states and the result is exact.
 
     Args:
-        model: The model; it can also be drawn from, as the models of this library can.
-        rows: The data: a tensor, or anything that gives rows by their numbers.
-        samples: Importance samples a row.
-        draw: Whether to draw the missing values, all of a row together, so that they vary as the values that are there
-            do. Otherwise they are expectations: the probability of a 1, or of each class.
+        model: The model. It must support sampling, as the models of this library do.
+        rows: The data: a tensor, or an object that returns rows by number.
+        samples: Importance samples per row.
+        draw: Whether to draw the missing values of a row jointly, so that they vary as observed values do. Otherwise
+            they are expectations: the probability of a 1, or of each class.
         seed: The seed of the draws.
-        device: Where to evaluate; the device of the model's parameters where not given.
+        device: The device of the evaluation; by default that of the model's parameters.
         progress: Called with the number of rows done.
 
     Example:
@@ -81,7 +81,7 @@ def impute(
         for batch in in_chunks(rows, size, device, progress):
             if batch.x.ndim != 2:
                 raise UsageError(
-                    f"only rows that are vectors are filled in, not such of shape {tuple(batch.x.shape[1:])}"
+                    f"only rows that are vectors can be filled in, not rows of shape {tuple(batch.x.shape[1:])}"
                 )
             x, gaps = batch.x.clone(), batch.x.isnan()
             worth = torch.full((len(batch),), torch.inf, dtype=torch.float64, device=device)
@@ -101,7 +101,7 @@ def impute(
 def _all(
     model: LatentVariableModel, batch: Batch, every: Float[Tensor, "states width"]
 ) -> tuple[Float[Tensor, "states batch width"], Float64[Tensor, "states batch"]]:
-    """Every state, with its log-probability given the values that are there, up to a constant of the row."""
+    """Return every state, with its log-probability given the observed values up to a constant per row."""
     states = every.to(batch.state_dtype)
     parts = [log_joint_of_all(model, batch, part) for part in states.split(_states_at_once(batch))]
     log_weights = torch.cat(parts)
@@ -112,7 +112,7 @@ def _all(
 def _sampled(
     model: LatentVariableModel, batch: Batch, samples: int, seed: int
 ) -> tuple[Float[Tensor, "samples batch width"], Float64[Tensor, "samples batch"]]:
-    """Draws from q, with their importance weights."""
+    """Return draws from q, with their importance weights."""
     posterior = posterior_of(model, batch)
     drawn = RowDraws(model, batch, posterior, seed).blocks(0, math.ceil(samples / BLOCK))
     h, log_inference = (part[:samples] for part in drawn)

@@ -1,4 +1,4 @@
-"""What the latent variables next to the data do to what is observed."""
+"""The effects of the latent variables next to the data on the observed variables."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ROWS_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Effects:
-    """What each variable of the first layer does, on average over some rows.
+    """The effect of each variable of the first layer, averaged over rows.
 
     Attributes:
-        shares: How probable q(h | x) holds each value of each variable: 0 and 1 of a bit, or the classes.
-        means: The mean of p(x | h) where the variable is given the value, and the rest of h is as q drew it.
+        shares: The probability of each value of each variable under q(h | x): 0 and 1 of a bit, or the classes.
+        means: The mean of p(x | h) with the variable set to the value and the rest of h drawn from q.
     """
 
     shares: Float[Tensor, "variables values"]
@@ -35,22 +35,22 @@ class Effects:
 
     @cached_property
     def usual(self) -> Float[Tensor, "variables observed"]:
-        """The mean of p(x | h) where each value of the variable is taken as often as q does."""
+        """The mean of p(x | h) with the values of the variable weighted by their shares."""
         return (self.shares.unsqueeze(-1) * self.means).sum(1)
 
     @cached_property
     def explained(self) -> Float[Tensor, " variables"]:
-        """The variance of x, summed over its columns, that follows each variable: 0 for one that does nothing."""
+        """The variance of x, summed over its columns, that each variable explains: 0 for one without effect."""
         deviations = self.means - self.usual.unsqueeze(1)
         return (self.shares.unsqueeze(-1) * deviations.square()).sum((1, 2))
 
     @property
     def strongest(self) -> list[int]:
-        """The variables, those first that explain most."""
+        """The variables, ordered from the one that explains most."""
         return self.explained.argsort(descending=True).tolist()
 
     def changes(self, variable: int) -> list[tuple[Float[Tensor, " observed"], Float[Tensor, " observed"]]]:
-        """The mean of p(x | h) before and after: of a bit from 0 to 1, of each class from what is usual to it."""
+        """Return the mean of p(x | h) before and after a change: a bit from 0 to 1, or the usual mean to each class."""
         means = self.means[variable]
         if len(means) == 2:
             return [(means[0], means[1])]
@@ -58,17 +58,17 @@ class Effects:
 
 
 def effects(model: LatentVariableModel, rows: Rows, seed: int = 0, progress: Progress | None = None) -> Effects:
-    """Sets each variable of the first layer to each of its values, for each row, and looks at the mean of p(x | h).
+    """Set each variable of the first layer to each of its values for each row, and record the mean of p(x | h).
 
     Args:
         model: The model.
-        rows: The rows whose states are taken.
+        rows: The rows for which states are drawn.
         seed: The seed of the draws from q(h | x).
         progress: Called with the number of rows done.
     """
     decoder, layer = generative(model), model.latent.layers[0]
     if layer.kind == "gaussian":
-        raise UsageError("effects are those of bits and classes, and this model has Gaussian variables: use jsa encode")
+        raise UsageError("effects need discrete latent variables, but those of this model are Gaussian: use jsa encode")
     values = torch.tensor(list(Layer(layer.kind, 1, layer.classes).enumerate()))
     shares = torch.zeros(layer.variables, len(values))
     means = torch.zeros(layer.variables, len(values), rows.batch(torch.arange(1)).x.shape[-1])
@@ -78,7 +78,7 @@ def effects(model: LatentVariableModel, rows: Rows, seed: int = 0, progress: Pro
             shares += _probabilities(layer, posterior.first.mean).sum(0)
             h = posterior.sample(())
             for variable, part in enumerate(h[:, : layer.width].unflatten(-1, (layer.variables, -1)).unbind(1)):
-                # A view of h: the variable is changed in its place, and put back.
+                # A view of h: the variable is changed in place and restored.
                 drawn = part.clone()
                 for number, value in enumerate(values):
                     part.copy_(value.expand_as(part))
@@ -88,7 +88,7 @@ def effects(model: LatentVariableModel, rows: Rows, seed: int = 0, progress: Pro
 
 
 def _probabilities(layer: Layer, mean: Float[Tensor, "batch width"]) -> Float[Tensor, "batch variables values"]:
-    """The probability of each value of each variable."""
+    """Return the probability of each value of each variable."""
     if layer.kind == "bernoulli":
         return torch.stack([1 - mean, mean], dim=-1)
     return mean.unflatten(-1, (layer.variables, layer.classes))

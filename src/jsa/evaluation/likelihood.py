@@ -21,7 +21,7 @@ from jsa.model_calls import evaluate, log_joint_of_all, posterior_of, refuse_wro
 from jsa.torch_contexts import in_evaluation_mode
 
 WEIGHTS_AT_ONCE = 50_000
-"""Log-weights that are summed up at once: fifty rows of 1,000 samples."""
+"""Number of log-weights that are summed at once: fifty rows of 1,000 samples."""
 
 
 def likelihood(
@@ -33,18 +33,18 @@ def likelihood(
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> Likelihood:
-    r"""Estimates -log p(x) by importance sampling from q(h | x), in bounded memory.
+    r"""Estimate -log p(x) by importance sampling from q(h | x), in bounded memory.
 
     .. math:: -\log \frac1S \sum_{s=1}^S \frac{p(x, h_s)}{q(h_s | x)}, \quad h_s \sim q(h | x)
 
-    The draws belong to the row and the sample number: other chunk sizes change the last digits only.
+    The draws are tied to the row and the sample number: other chunk sizes change the last digits only.
 
     Args:
         model: The model.
-        rows: The data: a tensor, or anything that gives rows by their numbers.
-        samples: Importance samples a row.
+        rows: The data: a tensor, or an object that returns rows by number.
+        samples: Importance samples per row.
         seed: The seed of the draws.
-        device: Where to evaluate; the device of the model's parameters where not given.
+        device: The device of the evaluation; by default that of the model's parameters.
         progress: Called with the number of rows done.
 
     References:
@@ -62,7 +62,7 @@ def row_likelihoods(
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> RowLikelihoods:
-    """Estimates -log p(x) of each row, as ``likelihood`` does for their mean; the arguments are the same.
+    """Estimate -log p(x) of each row. The arguments are those of ``likelihood``, which returns the mean.
 
     Example:
         >>> from jsa import BeliefNetwork, LatentSpace, Layer
@@ -84,15 +84,15 @@ def multi_sample_bounds(
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> dict[int, float]:
-    """The multi-sample lower bounds on the mean of log p(x): one particle is the ELBO.
+    """Return the multi-sample lower bounds on the mean of log p(x); with one particle, this is the ELBO.
 
     Args:
         model: The model.
-        rows: The data: a tensor, or anything that gives rows by their numbers.
+        rows: The data: a tensor, or an object that returns rows by number.
         particles: The numbers of particles.
-        samples: How many draws a row are spent on each bound, in groups of that many particles.
+        samples: The draws per row for each bound, divided into groups of that many particles.
         seed: The seed of the draws.
-        device: Where to evaluate.
+        device: The device of the evaluation; by default that of the model's parameters.
         progress: Called with the number of rows done.
     """
     rows = as_rows(rows)
@@ -106,7 +106,7 @@ def multi_sample_bounds(
 
 
 def check_bounds(particles: Sequence[int], samples: int) -> None:
-    """Refuses numbers of particles that so many draws a row cannot give a bound for."""
+    """Refuse a number of particles that exceeds the draws per row, or no number at all."""
     if not particles or min(particles) < 1 or max(particles) > samples:
         given = ", ".join(map(str, particles)) or "none"
         raise UsageError(f"a bound takes 1 to {samples} particles (the number of samples), not {given}")
@@ -119,7 +119,7 @@ def exact_likelihood(
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> Likelihood:
-    """-log p(x) by summing over every latent state, for small discrete latent spaces."""
+    """Return -log p(x) by summing over every latent state, for small discrete latent spaces."""
     return exact_row_likelihoods(model, rows, device=device, progress=progress).mean
 
 
@@ -130,7 +130,7 @@ def exact_row_likelihoods(
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> RowLikelihoods:
-    """-log p(x) of each row, as ``exact_likelihood`` sums it up."""
+    """Return -log p(x) of each row. The arguments are those of ``exact_likelihood``, which returns the mean."""
     rows = as_rows(rows)
     device = device or device_of(model)
     values = []
@@ -148,7 +148,7 @@ def exact_row_likelihoods(
 
 @contextmanager
 def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; the modes are restored."""
+    """Evaluate without gradients inside this block; then restore the modes of the model."""
     with in_evaluation_mode(model), torch.no_grad():
         yield
 
@@ -170,7 +170,7 @@ def _weights_by_chunk(
     device: torch.device | None,
     progress: Progress | None,
 ) -> Iterator[Float[Tensor, "samples batch"]]:
-    """The log-weights of all samples, for one group of rows after the other."""
+    """Yield the log-weights of all samples, one group of rows after the other."""
     check_at_least(1, samples=samples)
     device = device or device_of(model)
     at_once = states_in_chunk(rows)
@@ -190,7 +190,7 @@ def _weights_by_chunk(
 
 
 def _joined(chunks: Iterable[Float[Tensor, "samples some"]]) -> Iterator[Float64[Tensor, "samples more"]]:
-    """Log-weights of many rows at once, in double precision: what is made of them takes many calls for little work."""
+    """Yield log-weights of many rows at once, in double precision, because summing them takes many small calls."""
     waiting: list[Tensor] = []
     for weights in chunks:
         waiting.append(weights)
@@ -203,14 +203,14 @@ def _joined(chunks: Iterable[Float[Tensor, "samples some"]]) -> Iterator[Float64
 
 @dataclass(frozen=True)
 class RowLikelihoods:
-    """The negative log-likelihood of each row, in nats; rows of a high one are unusual under the model.
+    """The negative log-likelihood of each row, in nats; rows with a high one are unusual under the model.
 
     Attributes:
         nll: -log p(x) of each row, or its estimate.
         effective_sample_size: How many exact posterior samples the importance samples of each row are worth; infinite
-            where the likelihood is exact.
-        samples: The number of importance samples a row, 0 where the likelihood is exact.
-        annealing_steps: The temperatures between q and the posterior, 0 where nothing was annealed.
+                if the likelihood is exact.
+            samples: The number of importance samples per row, 0 if the likelihood is exact.
+            annealing_steps: The number of temperatures between q and the posterior, 0 without annealing.
     """
 
     nll: Float64[Tensor, " rows"]
@@ -224,15 +224,15 @@ class RowLikelihoods:
             row = int(wrong[0])
             raise NumericalError(
                 f"log p(x) is {-float(self.nll[row])} at row {row} ({len(wrong)} such rows): none of the states drawn "
-                "has a positive probability under the model"
+                "has a positive probability under the model; take more samples, or check the model at this row"
             )
 
     @property
     def mean(self) -> Likelihood:
-        """Their mean, with its errors."""
+        """The mean over rows, with its errors."""
         rows, samples = len(self.nll), self.samples
         # The delta method: the variance of log w-bar is that of w-bar over its squared mean, which is 1/ESS - 1/S. One
-        # sample says nothing of its spread, and exact figures have none.
+        # sample has no spread to measure, and exact figures have none.
         unknown = float("nan")
         correction = 1.0 if not samples else samples / (samples - 1) if samples > 1 else unknown
         variance = (1 / self.effective_sample_size - (1 / samples if samples else 0)).clamp_min(0) * correction
@@ -250,6 +250,6 @@ class RowLikelihoods:
 
 
 def device_of(model: torch.nn.Module) -> torch.device:
-    """Where a model is evaluated: where its parameters are."""
+    """Return the device of a model's parameters."""
     first = next(model.parameters(), None)
     return torch.device("cpu") if first is None else first.device

@@ -1,4 +1,4 @@
-"""Mean and variance of vectors that come one by one, and the groups whose spread tells how sure they are."""
+"""Streaming mean and variance of vectors, and groups of draws whose spread gives an interval."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jsa.model import LatentVariableModel
 from jsa.model_calls import posterior_of
 
 GROUPS = 10
-"""What is drawn is divided into so many groups, whose spread gives an interval."""
+"""The number of groups of draws; their spread gives an interval."""
 
 
 class Moments:
-    """Mean and variance of vectors that come one by one, by Welford's recursion: never more than three of them."""
+    """Streaming mean and variance of vectors by Welford's recursion, with at most three vectors in memory."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -25,14 +25,14 @@ class Moments:
         self._squares: Tensor | float = 0.0
 
     def add(self, vector: Tensor) -> None:
-        """Takes one more vector."""
+        """Add a vector."""
         self.count += 1
         deviation = vector - self.mean
         self.mean = self.mean + deviation / self.count
         self._squares = self._squares + deviation * (vector - self.mean)
 
     def merge(self, other: Moments) -> None:
-        """Takes all vectors that another one has seen."""
+        """Add all vectors of another instance."""
         total = self.count + other.count
         deviation = other.mean - self.mean
         self._squares = self._squares + other._squares + deviation**2 * (self.count * other.count / total)
@@ -41,20 +41,20 @@ class Moments:
 
     @property
     def summed_variance(self) -> float:
-        """The sum over components of the variance."""
+        """The variance, summed over components."""
         return float(torch.as_tensor(self._squares).sum()) / (self.count - 1)
 
 
 def group_sizes(count: int) -> list[int]:
-    """How many of so many draws are in each group."""
+    """Return the number of draws in each group."""
     return [count // GROUPS + (number < count % GROUPS) for number in range(GROUPS)]
 
 
 @torch.enable_grad()
 def parameter_groups(model: LatentVariableModel, batch: Batch) -> dict[str, list[nn.Parameter]]:
-    """The parameters of the model, theta, and those of the inference model, phi: the ones that log q depends on.
+    """Return the parameters of the model, theta, and of the inference model, phi: those on which log q depends.
 
-    Parameters that are frozen are in neither.
+    Frozen parameters are in neither.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if not parameters:
@@ -69,7 +69,7 @@ def parameter_groups(model: LatentVariableModel, batch: Batch) -> dict[str, list
 
 
 def gradient_vectors(loss: Tensor, groups: Mapping[str, Sequence[nn.Parameter]]) -> dict[str, Tensor]:
-    """The gradient as one vector for each set of parameters."""
+    """Return the gradient as one vector for each set of parameters."""
     flat = [parameter for parameters in groups.values() for parameter in parameters]
     found = iter(torch.autograd.grad(loss, flat, allow_unused=True))
     vectors = {}

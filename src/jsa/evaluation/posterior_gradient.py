@@ -1,4 +1,4 @@
-"""The gradient that methods with chains aim at: that of the posterior itself."""
+"""The gradient under the posterior itself, which methods with chains estimate."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from jsa.model_calls import BatchPosterior, posterior_of
 MOVES_AT_ONCE = 20
 
 STATES_SUMMED = 4_096
-"""Up to so many latent states the gradient is summed over all of them."""
+"""The largest number of latent states over which the gradient is summed exactly."""
 
 
 @dataclass(frozen=True)
 class PosteriorGradient:
-    """The gradient that methods with chains aim at, for theta and for phi.
+    """The gradient under the posterior, for theta and for phi.
 
     Attributes:
         gradients: Each as one vector.
-        squared_errors: The noise of each, summed over its components: from the spread over parts of the long chains, so
-            too low where a chain remembers for longer than such a part; 0 where the gradient was enumerated.
+        squared_errors: The noise of each, summed over its components. It is estimated from the spread over parts of the
+            long chains, so it is too low if a chain is correlated for longer than a part; 0 if enumerated.
     """
 
     gradients: Mapping[str, Tensor]
@@ -41,13 +41,13 @@ class PosteriorGradient:
 def posterior_gradient(
     model: LatentVariableModel, batch: Batch, moves: int = 20_000, burn_in: int | None = None
 ) -> PosteriorGradient:
-    """The gradient that methods with chains aim at: enumerated where that is possible, else from long chains.
+    """Return the gradient under the posterior: enumerated if possible, else from long chains.
 
     Args:
         model: The model.
         batch: The batch.
         moves: The Metropolis moves of each row's long chain.
-        burn_in: How many of them come before the average; a twentieth where not given.
+        burn_in: The number of moves that are discarded first; by default a twentieth.
     """
     before = moves // 20 if burn_in is None else burn_in
     check_reference_moves(moves, before)
@@ -78,12 +78,12 @@ def posterior_gradient(
 
 
 def can_be_enumerated(model: LatentVariableModel) -> bool:
-    """Whether the posterior's gradient is summed over all states, and not taken from long chains."""
+    """Return whether the posterior's gradient is summed over all states rather than estimated from long chains."""
     return model.latent.states <= STATES_SUMMED
 
 
 def check_reference_moves(moves: int, burn_in: int = 0) -> None:
-    """Refuses so few moves of the long chains that they leave no average, or one whose noise cannot be told."""
+    """Refuse too few moves of the long chains for an average and an estimate of its noise."""
     if moves < GROUPS:
         raise UsageError(f"the long chains of the reference need at least {GROUPS} moves, not {moves}")
     if not 0 <= burn_in <= moves - GROUPS:
@@ -91,13 +91,13 @@ def check_reference_moves(moves: int, burn_in: int = 0) -> None:
 
 
 def moved(model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, state: Tensor, moves: int) -> Tensor:
-    """Where chains stand after so many moves."""
+    """Return the states of chains after this many moves."""
     for count in _rounds(moves):
         state = metropolis_independence(model, batch, posterior, state, count).last
     return state
 
 
 def _rounds(moves: int) -> Iterator[int]:
-    """The moves in parts that are made at once."""
+    """Yield the numbers of moves that are made at once."""
     for done in range(0, moves, MOVES_AT_ONCE):
         yield min(MOVES_AT_ONCE, moves - done)

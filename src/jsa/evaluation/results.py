@@ -1,4 +1,4 @@
-"""What evaluations come to: a likelihood, a variance. Nothing here needs torch."""
+"""The results of evaluations: likelihoods and variances. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from jsa.io.json_records import to_record
 
 TRUSTED_BIAS = 0.1
-"""Up to this many nats the leading term of the bias is about all of it."""
+"""Up to this many nats, the leading term of the bias is close to the whole bias."""
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """An estimate of the mean negative log-likelihood a row, in nats, with what is needed to judge it.
+    """An estimate of the mean negative log-likelihood per row, in nats, with its errors.
 
     Attributes:
         nll: The estimate. By Jensen's inequality it is biased upward.
-        row_error: Its standard error as an estimate for the population: the spread over rows. NaN for one row.
-        monte_carlo_error: Its standard error as an estimate for these rows: the noise of the importance samples. NaN
-            for one sample a row.
-        upward_bias: The leading term of the bias, half the relative variance of the mean weight. It is trustworthy
-            only while it is small; where it is not, more samples are needed. NaN for one sample a row.
+        row_error: Its standard error for the population, from the spread over rows. NaN for one row.
+        monte_carlo_error: Its standard error for these rows, from the noise of the importance samples. NaN for one
+            sample per row.
+        upward_bias: The leading term of the bias, half the relative variance of the mean weight. It is reliable only
+            while it is small; if it is large, more samples are needed. NaN for one sample per row.
         effective_sample_size: The mean over rows of how many exact posterior samples the importance samples are worth.
         lowest_effective_sample_size: The same for the worst row.
-        samples: The number of importance samples a row, 0 where the likelihood is exact.
+        samples: The number of importance samples per row, 0 if the likelihood is exact.
         rows: The number of rows.
-        annealing_steps: The temperatures between q and the posterior, 0 where nothing was annealed.
+        annealing_steps: The number of temperatures between q and the posterior, 0 without annealing.
     """
 
     nll: float
@@ -55,7 +55,7 @@ class Likelihood:
 
     @property
     def warning(self) -> str | None:
-        """A sentence where the samples are too few, so that nobody reads the figure as exact."""
+        """A sentence for the user if the samples are too few to rely on the figure, else None."""
         if self.samples == 1:
             return "one sample a row is the ELBO and cannot tell its own error: take more for a likelihood"
         if not self.samples or self.upward_bias < TRUSTED_BIAS:
@@ -75,9 +75,9 @@ class LogVariance:
     """The logarithm of a summed variance: of the gradient of one set of parameters.
 
     Attributes:
-        log_variance: The logarithm of the sum over parameters of the variance of one draw; minus infinity where there
-            is no variance.
-        low, high: An interval of 95 % for it, from the spread over groups of draws.
+        log_variance: The logarithm of the variance of one draw, summed over parameters; minus infinity if there is no
+                variance.
+            low, high: Its 95 % interval, from the spread over groups of draws.
     """
 
     log_variance: float
@@ -86,7 +86,7 @@ class LogVariance:
 
 
 def figures_record(figures: object) -> Any:
-    """What JSON can hold of figures, with null for one that is not finite: there is no such number in JSON.
+    """Convert figures to JSON values, with null for a number that is not finite, which JSON does not have.
 
     >>> figures_record({"nll": 91.5, "row_error": float("nan"), "variances": [float("-inf")]})
     {'nll': 91.5, 'row_error': None, 'variances': [None]}

@@ -1,4 +1,4 @@
-"""Data that can be evaluated: rows by number, views of some of them, and one pass through them in chunks."""
+"""Data to evaluate: rows by number, views of some of them, and one pass through them in chunks."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from jsa.errors import UsageError
 from jsa.model_calls import states_at_once
 
 Progress = Callable[[int], object]
-"""Called with the number of rows finished since the last call."""
+"""A function that is called with the number of rows finished since the last call."""
 
 
 @runtime_checkable
 class Rows(Protocol):
-    """Data that can be evaluated: rows by their numbers."""
+    """Data to evaluate: rows by number."""
 
     def __len__(self) -> int: ...
 
     def batch(self, index: Tensor, device: torch.device | None = None, /) -> Batch:
-        """The rows with these numbers."""
+        """Return the rows with these numbers."""
         ...
 
 
@@ -33,8 +33,8 @@ class TensorRows:
 
     Args:
         x: The observations.
-        context: What each of them is conditioned on, for conditional models.
-        known: What is known of their latent states, if anything: the likelihood is then that of p(x, known).
+        context: The context of each row, for conditional models.
+        known: The known part of each row's latent state, if any: the likelihood is then that of p(x, known).
 
     Example:
         >>> rows = TensorRows(torch.eye(3))
@@ -55,17 +55,17 @@ class TensorRows:
         return len(self._all)
 
     def batch(self, index: Tensor, device: torch.device | None = None) -> Batch:
-        """The rows with these numbers."""
+        """Return the rows with these numbers."""
         return self._all.take(index.to(self._all.index.device)).to(device)
 
 
 def as_rows(rows: Rows | Tensor) -> Rows:
-    """Rows, also those of a plain tensor; anything else is refused with what to give."""
+    """Return rows, or make them from a tensor; refuse anything else."""
     if isinstance(rows, Tensor):
         return TensorRows(rows)
     if not isinstance(rows, Rows):
         raise UsageError(
-            f"{type(rows).__name__} is no data that can be evaluated: give a tensor, jsa.TensorRows(x, context), or an "
+            f"{type(rows).__name__} cannot be evaluated as data: give a tensor, jsa.TensorRows(x, context), or an "
             "object with len() and batch(index, device)"
         )
     return rows
@@ -90,12 +90,12 @@ class Subset:
 
     @classmethod
     def first(cls, rows: Rows, count: int | None) -> Self:
-        """Return a view of the first rows, of all where there is no count."""
+        """Return a view of the first rows, or of all rows if there is no count."""
         return cls(rows, torch.arange(len(rows))[:count])
 
     @classmethod
     def random(cls, rows: Rows, count: int, seed: int = 0) -> Self:
-        """Return a view of randomly chosen rows in their order, the same at every call with this seed."""
+        """Return a view of randomly chosen rows in their order, determined by the seed."""
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
         return cls(rows, order[:count].sort().values)
 

@@ -151,7 +151,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert from_record(Schema, to_record(shape)) == shape
 
 
-WORDS_PER_COLUMN = "words must be as many as a row has columns, each of them none or as many as its values"
+WORDS_PER_COLUMN = "words must have one entry per column, either empty or with a word for each value"
 NO_VALUES = ((2, 3), (2, 3, 5), (0, 3, 4))
 
 

@@ -1,1 +1,1 @@
-"""Tables of the user: .csv, .tsv, .npy and .npz files."""
+"""The user's own tables: .csv, .tsv, .npy and .npz files."""

@@ -1,4 +1,4 @@
-"""Words that stand in a table for classes: yes and no, or the names of colors."""
+"""Categories that a table names by words, such as yes and no, or colors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jsa.data.tables.values import Values, place
 from jsa.errors import DataError, shortened
 
 MOST = 256
-"""The words that a column may have, for a class is kept as a byte."""
+"""The largest number of words in a column, because a class is stored as a byte."""
 
 
 def in_common(tables: Iterable[Words]) -> Words:
-    """The words that stand in a column of any of the tables, which all have the same columns.
+    """Return the words of each column in any of the tables, which all have the same columns.
 
-    They are sorted, so that equal words are equal classes in whatever order the rows are.
+    They are sorted, so that the classes do not depend on the order of the rows.
 
     >>> in_common([(("no", "yes"), ()), (("maybe", "yes"), ())])
     (('maybe', 'no', 'yes'), ())
@@ -28,7 +28,7 @@ def in_common(tables: Iterable[Words]) -> Words:
 
 
 def refuse_too_many(words: Words, source: str) -> None:
-    """Names the first column that has more words than there can be classes."""
+    """Refuse a column with more words than there can be classes."""
     column = next((number for number, known in enumerate(words, start=1) if len(known) > MOST), None)
     if column is not None:
         raise DataError(
@@ -38,14 +38,14 @@ def refuse_too_many(words: Words, source: str) -> None:
 
 
 def recoded(values: Values, words: Words, wanted: Words, source: str, where: str) -> Values:
-    """The values of a table with the classes that its words have elsewhere.
+    """Return the values of a table with the classes that its words have in another one.
 
     Args:
         values: The values.
-        words: The words that they are classes of.
-        wanted: All words, in the order of the classes that are wanted.
-        source: What to call the table in an error.
-        where: Where the wanted words stand.
+        words: The words of their classes.
+        wanted: All words, in the order of the wanted classes.
+        source: The name of the table in an error.
+        where: The place of the wanted words, for an error.
 
     Example:
         >>> answers = Values(np.array([[0], [1]], dtype=np.uint8))
@@ -79,7 +79,7 @@ def recoded(values: Values, words: Words, wanted: Words, source: str, where: str
 
 
 def listed(words: Sequence[str]) -> str:
-    """Some words for a sentence.
+    """Join words for a sentence.
 
     >>> listed(("no", "yes"))
     'no, yes'

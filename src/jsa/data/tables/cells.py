@@ -1,4 +1,4 @@
-"""What stands in the cells of a table of text: numbers, words, or nothing."""
+"""The cells of a text table: numbers, words, or missing values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from jsa.data.tables.values import RULE
 from jsa.errors import DataError, shortened
 
 _MISSING = {"", "-", ".", "?", "na", "n/a", "none", "null", "nan", "-nan", "+nan"}
-"""How programs write a missing value, in small letters."""
+"""The ways in which programs write a missing value, in lower case."""
 
 _DOUBTFUL = {"-", "none"}
-"""Those that may be an answer, too."""
+"""Those that may also be an answer."""
 
 _NOTHING, _NUMBER, _WORD = range(3)
 _LONGEST_WORD = 100
@@ -28,13 +28,13 @@ _NO_HEADER = "a first line is taken for a header where none of its cells is a nu
 
 
 class Cells:
-    """The cells of a table, as they are read line by line.
+    """The cells of a table, read line by line.
 
-    The same few cells come again and again, so that each is looked at once.
+    Cells repeat, so each different one is parsed once.
 
     Args:
-        source: What to call the table in an error.
-        has_header: Whether a header was found above the first row.
+        source: The name of the table in an error.
+        has_header: Whether there is a header above the first row.
     """
 
     def __init__(self, source: str, *, has_header: bool) -> None:
@@ -46,7 +46,7 @@ class Cells:
         self._looked_at_from = 0
 
     def add(self, line: int, cells: list[str]) -> None:
-        """Takes the cells of a line, or tells the first that is wrong."""
+        """Add the cells of a line, or refuse the first invalid one."""
         for column, cell in enumerate(cells, start=1):
             if cell not in self._places:
                 if (fault := self._fault(cell)) is not None:
@@ -57,13 +57,13 @@ class Cells:
             raise DataError(f"{self._source}: line {line} has {len(cells)} cells, but the first row has {first}")
         self._rows.append(np.array([self._places[cell] for cell in cells], dtype=np.int32))
         self._lines.append(line)
-        # A file of texts is refused before all of it is in memory.
+        # A file of free text is refused before all of it is in memory.
         if len(self._places) > 2 * max(self._looked_at_from, MOST * len(cells)):
             self._looked_at_from = len(self._places)
             self._words()
 
     def values(self) -> tuple[Float64[np.ndarray, "rows columns"], Words]:
-        """The numbers and classes of words, NaN where one is missing, and the words of each column."""
+        """Return the numbers and the classes of words, NaN for missing values, and the words of each column."""
         if not self._rows:
             raise DataError(f"{self._source} holds no rows below its header")
         words = self._words()
@@ -81,7 +81,7 @@ class Cells:
         return table, words
 
     def remarks(self, words: Words) -> list[str]:
-        """Sentences about cells that are taken for missing values among words."""
+        """Return warnings about cells that count as missing values in columns of words."""
         doubtful = {place: cell.strip() for cell, place in self._places.items() if cell.strip().lower() in _DOUBTFUL}
         if not doubtful:
             return []
@@ -95,7 +95,7 @@ class Cells:
         ]
 
     def _words(self) -> Words:
-        """The words of each column, which holds nothing else, or numbers and no words."""
+        """Return the words of each column, which has either words or numbers."""
         cells, rows = list(self._places), np.stack(self._rows)
         kinds = np.array([_kind(cell) for cell in cells])
         are_numbers, are_words = kinds == _NUMBER, kinds == _WORD
@@ -126,7 +126,7 @@ class Cells:
         raise DataError(f"{self._source}: line {self._lines[row]}, column {column + 1} {fault}")
 
     def _fault(self, cell: str) -> str | None:
-        """What is wrong with a cell in any column."""
+        """Return what is wrong with a cell whatever its column; None if nothing is."""
         row, held, kind = len(self._rows), cell.strip(), _kind(cell)
         if kind == _NOTHING:
             return None
@@ -142,7 +142,7 @@ class Cells:
 
 
 def as_word(cell: str) -> str:
-    """The word of a cell, as it is compared with others.
+    """Return the word of a cell, normalized for comparison.
 
     >>> as_word(" caf\\u00e9 ") == as_word("cafe\\u0301")
     True
@@ -151,7 +151,7 @@ def as_word(cell: str) -> str:
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell says that its value is missing.
+    """Return whether a cell marks a missing value.
 
     >>> is_missing(" n/a"), is_missing("+NaN"), is_missing("0"), is_missing("no"), is_missing("+")
     (True, True, False, False, False)
@@ -160,7 +160,7 @@ def is_missing(cell: str) -> bool:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell holds a number, of any kind.
+    """Return whether a cell contains a number of any kind.
 
     >>> is_number(" 1e3"), is_number("1_000"), is_number("one")
     (True, False, False)
@@ -170,7 +170,7 @@ def is_number(cell: str) -> bool:
         float(held)
     except ValueError:
         return False
-    # Python takes more for a number than numpy does.
+    # Python accepts more number formats than numpy does.
     return "_" not in held and held.isascii()
 
 

@@ -1,7 +1,7 @@
-"""Tables as text: one row a line, cells separated by commas, semicolons or tabs.
+"""Text tables: one row per line, with cells separated by commas, semicolons or tabs.
 
-A good file of numbers is read by numpy's compiled parser. Only when that fails is the file walked through cell by cell:
-for words, for values that are missing, and to tell the user the line and the column that are wrong.
+A valid file of numbers is read by numpy's compiled parser. Only if that fails is the file read cell by cell, for words,
+for missing values, and to name the line and column of an error.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from jsa.data.tables.values import Values, as_values
 from jsa.errors import DataError, shortened
 
 _DELIMITERS = "\t;,"
-"""Those first that stand more rarely within a cell."""
+"""Ordered by how rarely they are part of a cell."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a text file is made.
+    """The layout of a text file.
 
     Attributes:
-        delimiter: What stands between cells.
-        above: The lines before the header, or before the first row where there is none.
-        skipped: The lines before the first row.
-        header: The cells of the header, where there is one.
+        delimiter: The separator of cells.
+        above: The number of lines before the header, or before the first row without a header.
+        skipped: The number of lines before the first row.
+        header: The cells of the header, if there is one.
     """
 
     delimiter: str
@@ -44,7 +44,7 @@ class Layout:
     header: tuple[str, ...] | None
 
     def without_header(self) -> Layout:
-        """The first line as a row."""
+        """Return the layout with the first line as a row."""
         return replace(self, skipped=self.above, header=None)
 
 
@@ -54,9 +54,9 @@ class TextTable:
 
     Attributes:
         values: The values; words are classes.
-        words: The words of each column, none for one of numbers.
-        names: What the columns are called, where they can be told apart by it.
-        remarks: What whoever learns from it should know about it, a sentence each.
+        words: The words of each column, empty for one of numbers.
+        names: The names of the columns, if unique.
+        remarks: Warnings about the table, one sentence each.
     """
 
     values: Values
@@ -66,15 +66,14 @@ class TextTable:
 
 
 def read_csv(path: Path, known: Words = (), names: tuple[str, ...] | None = None) -> TextTable:
-    """The table of a text file.
+    """Read a table from a text file.
 
-    A first line without any number is a header, unless a cell of it is a word that stands again in its column, or is
-    known.
+    A first line without numbers is a header, unless one of its cells is a word that is known or repeated in its column.
 
     Args:
         path: The file.
         known: The words of each column in other tables.
-        names: What the columns are called in other tables; a first line of these names is a header in any case.
+        names: The column names of other tables; a first line with these names is always a header.
     """
     try:
         layout = _layout(path)
@@ -97,16 +96,16 @@ def read_csv(path: Path, known: Words = (), names: tuple[str, ...] | None = None
 
 
 def _of_numbers(path: Path, layout: Layout) -> TextTable:
-    """A table of numbers, in the way of numpy."""
+    """Read a table of numbers with numpy."""
     values = as_values(_parse(path, layout), str(path))
     names, nameless = column_names(layout.header, str(path), values.columns)
     return TextTable(values, ((),) * values.columns, names, tuple(nameless))
 
 
 def _of_cells(path: Path, layout: Layout, *, is_header: bool) -> TextTable:
-    """A table cell by cell, with numbers, words and gaps.
+    """Read a table with numbers, words and missing values cell by cell.
 
-    Where it is certain that the first line is a header, its words do not tell against it.
+    If the first line is known to be a header, its words are not compared with those of the columns.
     """
     cells = _walk(path, layout)
     table, words = cells.values()
@@ -130,7 +129,7 @@ def _of_cells(path: Path, layout: Layout, *, is_header: bool) -> TextTable:
 
 def _parse(path: Path, layout: Layout) -> Float64[np.ndarray, "rows columns"]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # to numpy a file without rows is only worth a warning
+        warnings.simplefilter("ignore")  # numpy only warns about a file without rows
         return np.loadtxt(
             path,
             dtype=np.float64,
@@ -144,13 +143,13 @@ def _parse(path: Path, layout: Layout) -> Float64[np.ndarray, "rows columns"]:
 
 
 def _layout(path: Path) -> Layout:
-    """How a file is made, by its first lines."""
+    """Determine the layout of a file from its first lines."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
         written = ((number, line) for number, line in enumerate(stream, start=1) if line.strip())
         lines = list(islice(written, 3))
     if not lines:
         raise DataError(f"{path} is empty: a table has at least one row")
-    # Spreadsheets write such a line above a table to say what separates its cells.
+    # Spreadsheets write such a line above a table to declare the separator.
     said = re.fullmatch(r"sep=([,;\t])", lines[0][1].strip("\r\n"))
     above = lines.pop(0)[0] if said else 0
     if not lines:
@@ -163,7 +162,7 @@ def _layout(path: Path) -> Layout:
 
 
 def _delimiter(lines: list[str], suffix: str) -> str:
-    """What separates the cells of both lines, alike if possible, into as many as possible.
+    """Find the delimiter that splits both lines into the most cells, equally many if possible.
 
     >>> _delimiter(["a, b;c, d;e", "0;1;0"], ".csv")
     ';'
@@ -184,7 +183,7 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def _walk(path: Path, layout: Layout) -> Cells:
-    """The cells of a file, or the first cell or line that is wrong."""
+    """Read the cells of a file, or refuse the first invalid cell or line."""
     cells = Cells(str(path), has_header=layout.header is not None)
     for line, row in _rows(path, layout):
         cells.add(line, row)
@@ -192,7 +191,7 @@ def _walk(path: Path, layout: Layout) -> Cells:
 
 
 def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
-    """The number and the cells of each line below the header that is not blank."""
+    """Yield the number and the cells of each line below the header that is not blank."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, delimiter=layout.delimiter)
         for cells in reader:
@@ -201,7 +200,7 @@ def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
 
 
 def _refuse_blank_lines(path: Path) -> None:
-    """Refuses a blank line between others, which in a table of one column is a row without any value, not nothing."""
+    """Refuse a blank line between others, because in a table of one column it is a row without a value."""
     blank = None
     with path.open(encoding="utf-8-sig") as stream:
         for number, line in enumerate(stream, start=1):

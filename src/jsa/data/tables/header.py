@@ -1,4 +1,4 @@
-"""The first line of a table of text: does it name the columns, or is it a row?"""
+"""The first line of a text table: a header or a row."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from jsa.data.tables.values import Values
 from jsa.errors import shortened
 
 _FEW_ROWS = 10
-"""Of so few rows, a word that stands in the first one alone is nothing unusual."""
+"""In a table of fewer rows, a word that occurs only in the first row is not unusual."""
 
 
 def may_be_header(cells: list[str]) -> bool:
-    """Whether a first line can be a header: none of its cells is a number.
+    """Return whether a first line can be a header: none of its cells is a number.
 
     >>> may_be_header(["smokes", "age"]), may_be_header(["smokes", "2020"]), may_be_header(["", "NA"])
     (True, False, False)
@@ -25,7 +25,7 @@ def may_be_header(cells: list[str]) -> bool:
 
 
 def standing_again(header: tuple[str, ...] | None, words: Words) -> list[str]:
-    """The cells of a first line that are words of their columns, so that it is a row.
+    """Return the cells of a first line that are words of their columns, so that it is a row.
 
     >>> standing_again(("yes", "violet"), (("no", "yes"), ("blue", "red")))
     ['yes']
@@ -36,7 +36,7 @@ def standing_again(header: tuple[str, ...] | None, words: Words) -> list[str]:
 
 
 def column_names(header: tuple[str, ...] | None, path: str, columns: int) -> tuple[tuple[str, ...] | None, list[str]]:
-    """What the so many columns are called where they can be told apart by it, and a remark where they cannot."""
+    """Return the names of the columns if they are unique and complete, else None and a warning."""
     if header is None:
         return None, []
     names = tuple(shortened("".join(filter(str.isprintable, cell)).strip()) for cell in header)
@@ -53,12 +53,12 @@ def column_names(header: tuple[str, ...] | None, path: str, columns: int) -> tup
 
 
 def first_line_remarks(values: Values, words: Words, path: str) -> list[str]:
-    """A sentence where the first line was taken for a row of words, and looks like a header.
+    """Return a warning if the first line was read as a row of words but looks like a header.
 
     Args:
         values: The values, words as classes.
         words: The words of each column.
-        path: What to call the table.
+        path: The name of the table.
     """
     numbers, missing = values.numbers, values.missing
     of_words = [column for column, known in enumerate(words) if known and (missing is None or not missing[0, column])]

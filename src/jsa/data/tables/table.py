@@ -1,4 +1,4 @@
-"""The user's own tables, and how they are split."""
+"""The user's own tables and their splits."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SUFFIXES = (".npy", ".npz", *TEXT)
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How a table becomes three splits.
+    """Options for splitting a table into three parts.
 
     Attributes:
-        valid_file: A table of validation rows; without it, and without such an array, a fraction is taken.
-        test_file: The same, for test rows.
-        valid_fraction: How many of the rows become validation, where they are taken.
-        test_fraction: How many of the rows become test, where they are taken.
-        split_seed: Which rows are taken.
+        valid_file: A table of validation rows; without it, and without such an array, a fraction of the rows is used.
+        test_file: The same for test rows.
+        valid_fraction: The share of the rows to use for validation, without a table of them.
+        test_fraction: The share of the rows to use for the test, without a table of them.
+        split_seed: The seed of the choice of these rows.
         classes: The number of values of a variable; None for one more than the largest value in any split.
     """
 
@@ -52,10 +52,10 @@ class Table:
 
     Attributes:
         values: The values.
-        source: What to call it in an error.
-        names: What its columns are called, where it says so.
-        words: The words of each column, none for one of numbers; None where it is no text, and cannot have words.
-        remarks: What whoever learns from it should know about it, a sentence each.
+        source: The name of the table in an error.
+        names: The names of its columns, if any.
+        words: The words of each column, empty for one of numbers; None for an array, which cannot have words.
+        remarks: Warnings about the table, one sentence each.
     """
 
     values: Values
@@ -66,16 +66,16 @@ class Table:
 
     @property
     def column_words(self) -> Words:
-        """The words of each column, none for one of numbers."""
+        """The words of each column, empty for one of numbers."""
         return self.words or ((),) * self.values.columns
 
     def recoded(self, words: Words, where: str) -> Table:
-        """With the classes that words have elsewhere."""
+        """Return the table with the classes that words have elsewhere."""
         return replace(self, values=recoded(self.values, self.column_words, words, self.source, where), words=words)
 
 
 def table_splits(path: Path, options: TableOptions) -> Splits:
-    """The splits of a table, from its own arrays, from files, or taken at random out of its rows."""
+    """Return the splits of a table: its own arrays, other files, or rows chosen at random."""
     parts = _read_parts(path)
     for name, file in (("valid", options.valid_file), ("test", options.test_file)):
         if file is None:
@@ -100,7 +100,7 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
     taken = _take(train, set(PARTS) - set(parts), options)
     values = {name: train.values.take(taken[name]) if name in taken else parts[name].values for name in PARTS}
     refuse_empty_columns(values["train"], train.source)
-    # Whoever says how many classes there are knows of them.
+    # A user who gives the number of classes knows about them.
     sources = {part.source: part.values for part in parts.values()}
     odd = about_numbers(sources, words) if options.classes is None else ()
     said = (remark for part in parts.values() for remark in part.remarks)
@@ -118,11 +118,11 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
 
 
 def read_table(path: Path, schema: Schema) -> Dataset:
-    """All rows of another table, in their order.
+    """Read all rows of another table in their order.
 
     Args:
         path: The table: one array, or text.
-        schema: What its rows must be made of.
+        schema: The columns that it must have.
     """
     table = _read_single(path.expanduser(), schema.words, schema.column_names)
     found = table.values.columns
@@ -131,7 +131,7 @@ def read_table(path: Path, schema: Schema) -> Dataset:
             f"{table.source} must have as many columns as the data of the run: {schema.columns}, not {found}"
         )
     _refuse_other_names(table, schema.column_names, "in the data of the run")
-    # An array holds classes as their numbers.
+    # An array has classes as numbers.
     if table.words is not None:
         table = table.recoded(schema.column_words, "in the data of the run")
     refuse_classes_above(table.values, schema.column_classes, table.source)
@@ -140,7 +140,7 @@ def read_table(path: Path, schema: Schema) -> Dataset:
 
 
 def _read_parts(path: Path) -> dict[str, Table]:
-    """The table under the name `train`, and whatever else a .npz file holds under the names of splits."""
+    """Read the table as `train`, with the other splits of a .npz file by name."""
     if path.suffix.lower() != ".npz":
         return {"train": _read_single(path)}
     arrays = read_npz(path)
@@ -160,7 +160,7 @@ def _read_parts(path: Path) -> dict[str, Table]:
 
 
 def _read_single(path: Path, known: Words | None = None, names: tuple[str, ...] | None = None) -> Table:
-    """A file that is one table, not several, of whose words and names some are known from others."""
+    """Read a file with a single table; some of its words and names may be known from other tables."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f"{path} is not a table: its name must end in {', '.join(SUFFIXES)}")
@@ -193,13 +193,13 @@ def _checked(array: np.ndarray, source: str) -> Table:
 
 
 def dataset_of(values: Values, schema: Schema) -> IndexedDataset:
-    """The rows of these values."""
+    """Return a dataset of these values."""
     missing = None if values.missing is None else torch.from_numpy(values.missing)
     return IndexedDataset(torch.from_numpy(values.numbers), schema, missing=missing)
 
 
 def _values_of_columns(tables: list[Table], words: Words, given: int | None) -> tuple[int, ...]:
-    """How many values each column can take in all splits: its words, or for numbers, all the same."""
+    """Return how many values each column can take in all splits: its words, or a common number for numbers."""
     columns = np.flatnonzero([not known for known in words])
     found = max(table.values.of_columns(columns).classes for table in tables) if len(columns) else 2
     of_numbers = found if given is None else given
@@ -211,7 +211,7 @@ def _values_of_columns(tables: list[Table], words: Words, given: int | None) -> 
 
 
 def _refuse_other_names(table: Table, expected: tuple[str, ...] | None, where: str) -> None:
-    """Refuses columns in another order, or other columns, where both headers tell."""
+    """Refuse other columns, or columns in another order, if both tables have headers."""
     for number, (found, name) in enumerate(zip(table.names or (), expected or (), strict=False), start=1):
         if found != name:
             raise DataError(
@@ -221,13 +221,13 @@ def _refuse_other_names(table: Table, expected: tuple[str, ...] | None, where: s
 
 
 def _take(train: Table, wanted: set[str], options: TableOptions) -> dict[str, Int64[np.ndarray, " rows"]]:
-    """The row numbers of the splits that are wanted, taken at random out of the training rows, and of those left.
+    """Choose rows for the wanted splits at random from the training rows; return their numbers and those of the rest.
 
     Within a split the rows keep the order of the table.
     """
     count = len(train.values)
     order = permutation(count, "table split", options.split_seed)
-    # Of as few rows as there are splits to take, no fractions leave any.
+    # With no more rows than splits to fill, no fraction leaves any.
     too_few = count <= len(wanted)
     taken = {}
     start = 0

@@ -1,5 +1,5 @@
-"""What looks in a table as if it were no data: a column of row numbers or names, a header of numbers, classes counted
-from 1, a word that is written in two ways."""
+"""Warnings about tables: a column of row numbers or names, a header of numbers, classes counted from 1, or two
+spellings of a word."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from jsa.errors import shortened
 _COLUMNS_NAMED = 5
 _FEW_WORDS = 10
 _MANY = 2
-"""How many times the classes of the other columns a column of more than two classes must need to be remarked upon."""
+"""A column of more than two classes causes a warning if it has this many times the classes of the other columns."""
 
 
 def about_numbers(tables: Mapping[str, Values], words: Words = ()) -> tuple[str, ...]:
-    """Sentences about numbers that give columns more classes than they need.
+    """Return warnings about numbers that give columns more classes than they need.
 
     Args:
-        tables: The values of each table, by what the table is called; all have the same columns.
-        words: The words that the classes of each column stand for, none for a column of numbers.
+        tables: The values of each table by its name; all have the same columns.
+        words: The word for each class of each column, empty for a column of numbers.
 
     Example:
         >>> numbered = np.array([[0, 1, 0], [1, 0, 0], [2, 1, 1]], dtype=np.uint8)
@@ -41,11 +41,11 @@ def about_numbers(tables: Mapping[str, Values], words: Words = ()) -> tuple[str,
 
 
 def about_words(tables: Mapping[str, Values], words: Words) -> tuple[str, ...]:
-    """Sentences about columns of words that differ too little, or are too many.
+    """Return warnings about columns with too many words, or with words that differ too little.
 
     Args:
-        tables: The values of each table, by what the table is called; all have the same columns.
-        words: The words that the classes of each column stand for, none for a column of numbers.
+        tables: The values of each table by its name; all have the same columns.
+        words: The word for each class of each column, empty for a column of numbers.
     """
     return (*_written_twice(words), *_many_words(tables, words))
 
@@ -60,18 +60,18 @@ def _counted_from_one(tables: Mapping[str, Values], classes: int) -> tuple[str, 
 
 
 def _few_places(tables: Mapping[str, Values], classes: int, columns: np.ndarray | None) -> tuple[str, ...]:
-    """A sentence where a few columns, or the first row, give the number of classes, and the others need fewer.
+    """Return a warning if a few columns, or the first row, determine the number of classes and the others need fewer.
 
-    The columns are those of numbers among words, by their places in the table; None for all.
+    The columns are those of numbers, by their places in the table; None for all.
     """
-    # The row is looked at first: a short header may have one large value, which then stands in one column, too.
+    # The row comes first: a header may have a single large value, which then is in a single column, too.
     others = max((int(table.numbers[1:].max(initial=0)) for table in tables.values()), default=0)
     if len(next(iter(tables.values()))) > 1 and _stands_out(classes, others):
         place, way_on = "the first row", "remove that row if it is a header"
     else:
         highest = np.max([table.numbers.max(axis=0) for table in tables.values()], axis=0)
         few = max(1, len(highest) // 10)
-        # What the columns need but for the few that need most.
+        # The classes that the columns need, except the few that need most.
         others = int(np.sort(highest)[:-few].max(initial=0))
         found = np.flatnonzero(highest > max(1, others))
         if len(found) == len(highest) or not _stands_out(classes, others):
@@ -87,7 +87,7 @@ def _few_places(tables: Mapping[str, Values], classes: int, columns: np.ndarray 
 
 
 def _written_twice(words: Words) -> tuple[str, ...]:
-    """A sentence about words of a column that differ in capital letters only.
+    """Return a warning about words of a column that differ in case only.
 
     >>> _written_twice((("No", "Yes", "no"), ("No", "Yes")))
     ("column 1 has the words 'No' and 'no': write them alike if they mean the same",)
@@ -103,7 +103,7 @@ def _written_twice(words: Words) -> tuple[str, ...]:
 
 
 def _many_words(tables: Mapping[str, Values], words: Words) -> tuple[str, ...]:
-    """A sentence about columns of many more words than others have, or of nearly as many as there are rows."""
+    """Return a warning about columns with many more words than others, or nearly as many as there are rows."""
     rows = sum(map(len, tables.values()))
     counts = np.array([len(known) for known in words])
     usual = int(np.sort(counts)[: -max(1, len(counts) // 10)].max(initial=0))
@@ -118,12 +118,12 @@ def _many_words(tables: Mapping[str, Values], words: Words) -> tuple[str, ...]:
 
 
 def _stands_out(classes: int, highest_of_others: int) -> bool:
-    """Whether what gives the number of classes is unlike the others: they are bits, or need half as many at most."""
+    """Return whether the others are bits or need at most half as many classes."""
     return classes > 2 and (highest_of_others <= 1 or classes >= _MANY * (highest_of_others + 1))
 
 
 def _named(columns: Sequence[int]) -> str:
-    """Columns as a person counts them.
+    """Name columns, counted from 1.
 
     >>> _named([0]), _named([0, 4]), _named(range(20))
     ('column 1', 'columns 1, 5', 'columns 1, 2, 3, 4, 5 and 15 others')

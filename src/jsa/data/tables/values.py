@@ -1,4 +1,4 @@
-"""What a table may hold: whole numbers, from 0 to 255, and values that are missing."""
+"""The values of a table: whole numbers from 0 to 255, and missing values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Values:
 
     Attributes:
         numbers: The values, row by row; 0 where one is missing.
-        missing: Where they are missing; None where nothing is.
+        missing: The values that are missing; None if there are none.
     """
 
     numbers: UInt8[np.ndarray, "rows columns"]
@@ -36,28 +36,28 @@ class Values:
 
     @property
     def classes(self) -> int:
-        """The number of classes that the values need: one more than the largest."""
+        """The number of classes of the values: one more than the largest."""
         return max(2, int(self.numbers.max()) + 1)
 
     def there(self, value: int) -> Bool[np.ndarray, "rows columns"]:
-        """Where this value stands; what is missing is none."""
+        """Return where this value is; a missing value is not one."""
         same: Bool[np.ndarray, "rows columns"] = self.numbers == value
         return same if self.missing is None else same & ~self.missing
 
     def of_columns(self, columns: Int64[np.ndarray, " taken"]) -> Values:
-        """The values of these columns."""
+        """Return the values of these columns."""
         return Values(self.numbers[:, columns], None if self.missing is None else self.missing[:, columns])
 
     def take(self, rows: Int64[np.ndarray, " taken"]) -> Values:
-        """The values of these rows."""
+        """Return the values of these rows."""
         missing = None if self.missing is None else self.missing[rows]
         return Values(self.numbers[rows], missing if missing is not None and missing.any() else None)
 
 
 def as_values(table: np.ndarray, source: str) -> Values:
-    """The values of an array, or an error that names the first that is none.
+    """Return the values of an array, or refuse the first invalid one.
 
-    Numbers of any type are taken, if they are whole: 1.0 is a class number, 0.5 is not. NaN is a value that is missing.
+    Numbers of any type are accepted if they are whole: 1.0 is a class number, 0.5 is not. NaN is a missing value.
 
     >>> as_values(np.array([[0.0, 2.0], [np.nan, 1.0]]), "example").numbers
     array([[0, 2],
@@ -82,7 +82,7 @@ def as_values(table: np.ndarray, source: str) -> Values:
 
 
 def refuse_classes_above(values: Values, classes: int | Sequence[int], source: str) -> None:
-    """Names the first value that so many classes, of all columns or of each, do not go up to."""
+    """Refuse a value beyond this many classes, of all columns or of each."""
     numbers = values.numbers
     limits = np.broadcast_to(np.asarray(classes), numbers.shape[1:])
     if (numbers.max(axis=0) >= limits).any():
@@ -94,7 +94,7 @@ def refuse_classes_above(values: Values, classes: int | Sequence[int], source: s
 
 
 def refuse_empty_columns(learned: Values, source: str) -> None:
-    """Names the first column without a value in the rows to learn from, so that nothing can be learned of it."""
+    """Refuse a column without any value in the training rows, because nothing can be learned about it."""
     if learned.missing is not None and (empty := learned.missing.all(axis=0)).any():
         column = int(empty.argmax()) + 1
         is_text = source.lower().endswith((".csv", ".tsv"))
@@ -106,7 +106,7 @@ def refuse_empty_columns(learned: Values, source: str) -> None:
 
 
 def place(source: str, row: int, column: int) -> str:
-    """Where a value is, as a person counts.
+    """Name the place of a value, counted from 1.
 
     >>> place("digits.npy", 0, 3)
     'digits.npy: row 1, column 4 (counted from 1)'
