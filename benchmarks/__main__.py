@@ -28,7 +28,7 @@ PASSES = 3
 
 
 def main() -> None:
-    """Measure as the arguments say."""
+    """Run the benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--settings", nargs="+", choices=[setting.name for setting in SETTINGS])
     parser.add_argument("--out", type=Path, help="write the measurements to this file")

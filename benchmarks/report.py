@@ -22,10 +22,10 @@ class Measurement:
     """One row of the table: a ratio, or a share, or a size, with its spread.
 
     Attributes:
-        group: What kind of measurement it is.
+        group: The kind of measurement.
         setting: The model.
-        name: What was measured.
-        unit: What the value is a multiple of.
+        name: The measured quantity.
+        unit: The quantity of which the value is a multiple.
         spread: The value.
         notes: Further figures that explain it.
     """
@@ -66,7 +66,7 @@ def save(measurements: Sequence[Measurement], path: Path, command: str, commit: 
 def pooled(passes: Iterable[Measurement]) -> list[Measurement]:
     """Pool the measurements of several passes: the spread of all values, the medians of the notes.
 
-    The speed of a shared machine changes from minute to minute, and a single pass would see one of its moods.
+    The speed of a shared machine changes from minute to minute, so a single pass would be unrepresentative.
     """
     by_key: dict[tuple[str, str, str], list[Measurement]] = {}
     for measurement in passes:

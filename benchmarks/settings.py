@@ -18,7 +18,7 @@ from jsa.models.structured_prediction import StructuredPrediction
 Model = BeliefNetwork | StructuredPrediction
 
 ROWS = 5_000
-"""So few rows that a short warm-up visits each chain several times and ages it as training does."""
+"""Few enough rows that a short warm-up visits each chain several times and ages it as training does."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Method:
     stage: int | None = None
 
     def suits(self, setting: Setting) -> bool:
-        """Whether the method supports the latents and the number of particles."""
+        """Return whether the method supports the latents and the number of particles."""
         return self.estimator != "arm" or (setting.model != "categorical" and setting.particles % 2 == 0)
 
     def build(self, particles: int, model: Model, rows: int) -> Estimator:
-        """The estimator for a model."""
+        """Build the estimator for a model."""
         options: dict[str, object] = {"particles": particles}
         estimator = build_estimator(self.estimator, model.latent, inputs=784, rows=rows, options=options)
         if estimator.chains is not None and self.stage is not None:

@@ -71,7 +71,7 @@ class Training:
         return estimate
 
     def batch(self) -> Batch:
-        """The next batch."""
+        """Return the next batch."""
         return self.data.batch(next(self._visits))
 
 
@@ -91,7 +91,7 @@ class Workload(Training):
 
     @cached_property
     def work(self) -> Work:
-        """What a step cannot do without, with as many states differentiated as these steps visit on average."""
+        """Return the minimal work of a step, which differentiates as many states as these steps visit on average."""
         with _recorded_visits(self.learner.estimator) as visited:
             estimates = [self.step() for _ in range(STEPS_COUNTED)]
         particles, rows, latent = self.particles, self.rows, self.model.latent
@@ -112,13 +112,13 @@ class Workload(Training):
                 )
 
     def _cheapest(self, candidates: int, counting: int, uniforms: int) -> Work:
-        """All candidates evaluated and those that count differentiated, or all differentiated, by their products."""
+        """Return the cheaper work: evaluate all candidates and differentiate those that count, or differentiate all."""
         two_passes = Work(self.rows, candidates, counting, False, uniforms)
         one_pass = Work(self.rows, 0, candidates, False, uniforms)
         return min(two_passes, one_pass, key=lambda work: flops(passes(self.model, work)))
 
     def data_path(self) -> float:
-        """The seconds that the data path of one step takes: batching, and reading and writing the chains."""
+        """Return the seconds of a step's data path: batching, and reading and writing the chains."""
         estimator = self.learner.estimator
         started = time.perf_counter()
         batch = self.batch()
@@ -137,7 +137,7 @@ def _endless_visits(rows: int, batch_size: int) -> Iterator[Tensor]:
 
 @contextmanager
 def _recorded_visits(estimator: Estimator) -> Iterator[list[int]]:
-    """A list to which every step adds how many states its chains visit."""
+    """Yield a list to which every step adds the number of states that its chains visit."""
     visited: list[int] = []
     if not isinstance(estimator, PersistentEstimator):
         yield visited

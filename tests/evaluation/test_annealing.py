@@ -240,7 +240,7 @@ class Broken(Wrapped):
 
 
 GAUSSIAN = BeliefNetwork(Layer("bernoulli", 12), LatentSpace.of(Layer("gaussian", 2)))
-ONE_AT_A_TIME = "annealing changes one discrete variable at a time, and some are Gaussian: use likelihood"
+ONE_AT_A_TIME = "annealing needs discrete latent variables, and some are Gaussian: use likelihood"
 
 REFUSALS: list[tuple[Callable[[LatentVariableModel, Tensor], object], type[Exception], str]] = [
     (lambda model, x: annealed_likelihood(model, x, samples=0), UsageError, "samples must be 1 or more, not 0"),

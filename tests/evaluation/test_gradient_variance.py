@@ -200,8 +200,8 @@ def referred(example: Example, moves: int, burn_in: int | None = None) -> object
 REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: reported(frozen(), draws=20), "no parameter of the model has a gradient"),
     (lambda: reported(one_layer(), draws=10), "at least 20 draws"),
-    (lambda: redrawn(one_layer(), 0), "redrawn by 1 move or more, not 0"),
-    (lambda: redrawn(one_layer(), -1), "redrawn by 1 move or more, not -1"),
+    (lambda: redrawn(one_layer(), 0), "must be redrawn by 1 move or more, not 0"),
+    (lambda: redrawn(one_layer(), -1), "must be redrawn by 1 move or more, not -1"),
     (lambda: referred(one_layer(), 0), "at least 10 moves, not 0"),
     (lambda: referred(one_layer(), -5), "at least 10 moves, not -5"),
     (lambda: referred(one_layer(), 100, 95), "a burn-in of 0 to 90, not 95"),

@@ -198,7 +198,7 @@ def refusals() -> Iterator[tuple[Callable[[], object], type[Exception], str]]:
         yield partial(score, broken_at_row_2(example), rows), NumericalError, r"log p\(x\) is -inf at row 2"
     # Without the type checks of these tests, which would come first.
     wrong = partial(inspect.unwrap(as_rows), [torch.ones(2, 3)])
-    yield wrong, UsageError, r"list is no data that can be evaluated: give a tensor, jsa\.TensorRows"
+    yield wrong, UsageError, r"list cannot be evaluated as data: give a tensor, jsa\.TensorRows"
 
 
 @pytest.mark.parametrize(("call", "error", "sentence"), list(refusals()))

@@ -182,7 +182,7 @@ def test_a_run_with_other_settings_is_no_cell_of_the_table(
         target.write_text(path.read_text().replace('"batch_size": 200', '"batch_size": 100'))
     assert exit_code(*flags(table, tmp_path)) == 1
     said = capfd.readouterr().err
-    assert "was made with other settings than this job has: move it away" in said
+    assert "was made with other settings than those of this job: move it away" in said
     assert "2 of 2 runs failed; the same command continues them" in said
 
 

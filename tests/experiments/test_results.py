@@ -48,8 +48,8 @@ def test_results_are_found_by_table_and_budget(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"format": 9}, "is no result that this version of jsa reads"),
-        ({"best_epoch": 7}, "its best epoch 7 is none of its leading ones"),
+        ({"format": 9}, "is not a result that this version of jsa can read"),
+        ({"best_epoch": 7}, "its best epoch 7 is not a leading epoch"),
         *(({"stopped_at": epoch}, "its last epoch is not between the best one, 1000, and") for epoch in (999, 1_001)),
         ({"test": {"nll": "low"}}, "test.row_error is missing|test.nll must be of type float"),
         ({"unknown": 1}, "there is no field 'unknown'"),
@@ -156,7 +156,7 @@ def test_a_setting_that_no_longer_exists_must_have_its_old_value(
 
 def test_two_spellings_of_one_setting_are_refused(tmp_path: Path) -> None:
     path = changed(tmp_path / "one.json", lambda record: record["config"]["optimisation"].update(optimizer="sgd"))
-    with pytest.raises(UsageError, match="the field 'optimizer' is there in two spellings: remove one of them"):
+    with pytest.raises(UsageError, match="the field 'optimizer' appears in two spellings: remove one of them"):
         read_result(path)
 
 

@@ -122,7 +122,7 @@ def test_an_own_table_is_known_by_its_content(tmp_path: Path) -> None:
     assert group() == first
     path.write_text("1,1\n")
     assert group() != first
-    with pytest.raises(UsageError, match=r"there is no dataset and no file nowhere\.csv"):
+    with pytest.raises(UsageError, match=r"there is no dataset or file nowhere\.csv"):
         list(plan(["table1"], "short", [0], ["jsa"], ["linear"], Deviations(data="nowhere.csv")))
     (named,) = plan(["table1"], "short", [0], ["jsa"], ["linear"], Deviations(data="mnist-static"))
     assert str(named.group) == "table1/short+data=mnist-static"

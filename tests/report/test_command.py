@@ -53,7 +53,7 @@ def test_only_a_report_is_overwritten(jsa: Terminal) -> None:
         run_jsa("report run --out page.html --title", title)
     assert "Another" in out.read_text(encoding="utf-8")
     out.write_text("<!DOCTYPE html><p>mine</p>")
-    assert "page.html exists already and is no report of jsa" in jsa.refuses("report run --out page.html")
+    assert "page.html exists already and is not a report of jsa" in jsa.refuses("report run --out page.html")
     assert out.read_text() == "<!DOCTYPE html><p>mine</p>"
 
 

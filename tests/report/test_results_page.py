@@ -162,7 +162,7 @@ def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
         (of_job(method="<b>"), "linear-jsa-seed0.json: there is no method '<b>'"),
         (of_job(column="../../../x"), "linear-jsa-seed0.json: there is no column '../../../x'"),
         (holding('{"format": 1'), "is not valid JSON"),
-        (lambda path: path.with_suffix(".png").write_bytes(b"GIF89a"), r"linear-jsa-seed0.png is no PNG picture"),
+        (lambda path: path.with_suffix(".png").write_bytes(b"GIF89a"), r"linear-jsa-seed0.png is not a PNG picture"),
     ],
 )
 def test_damaged_files_are_one_sentence(tmp_path: Path, damage: Damage, sentence: str) -> None:

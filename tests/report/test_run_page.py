@@ -171,11 +171,11 @@ def test_runs_that_differ_in_more_than_the_seed_have_none(tmp_path: Path) -> Non
         ("config.json", '{"format": 2, "epochz": 3}', "there is no field 'epochz'"),
         ("config.json", '{"format": 2, "epochs": 3}', "the field data is missing"),
         ("metrics.jsonl", "[1]\n", "line 1 is not an object of numbers"),
-        ("metrics.jsonl", '{"valid_nll": 3}\n', "line 1 names no epoch"),
+        ("metrics.jsonl", '{"valid_nll": 3}\n', "line 1 has no epoch"),
         ("metrics.jsonl", '{"epoch": 1, "valid_nll": 1' + 400 * "0" + "}\n", "line 1 has a number"),
         *(("evaluation.json", content, "evaluation.json is damaged") for content in ("{}", "[]")),
         *(("provenance.jsonl", content, "provenance.jsonl is damaged") for content in ("", "{}\n", "3\n")),
-        ("samples.png", "<svg>", "samples.png is no PNG picture"),
+        ("samples.png", "<svg>", "samples.png is not a PNG picture"),
     ],
 )
 def test_damaged_files_are_one_sentence(tmp_path: Path, name: str, content: str, sentence: str) -> None:

@@ -77,7 +77,7 @@ def option_defaults(name: str) -> dict[str, object]:
     ({'particles': 2, 'sleep': 0.0}, {})
     """
     taken = inspect.signature(estimator_class(name)).parameters.values()
-    # A class without a constructor inherits one that accepts anything.
+    # A class without a constructor inherits one that accepts any argument.
     named = (argument for argument in taken if argument.kind is argument.POSITIONAL_OR_KEYWORD)
     return {argument.name: argument.default for argument in named if argument.name not in _NOT_OPTIONS}
 

@@ -1,4 +1,4 @@
-"""Our figures beside the paper's: what stands in a cell of a table, and the table as Markdown and as HTML."""
+"""Our figures beside the paper's: the cells of a table, and the table as Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class ComparedCell:
     """A cell: the test NLL over seeds, and the paper's.
 
     Attributes:
-        results: Our results, one for each seed; empty where the cell was not run.
-        published: What the paper reports, none where it has no such cell.
-        seeds: How many seeds the fullest cell of the table has.
-        comparable: Whether our figure was made as the paper's was.
+        results: Our results, one for each seed; empty if the cell was not run.
+        published: The paper's figure; None if it has no such cell.
+        seeds: The number of seeds of the fullest cell of the table.
+        comparable: Whether our figure follows the paper's protocol.
     """
 
     results: Sequence[Result]
@@ -39,12 +39,12 @@ class ComparedCell:
 
     @cached_property
     def nll(self) -> tuple[float, float | None] | None:
-        """Mean and standard deviation over seeds, none where the cell was not run."""
+        """The mean and standard deviation over seeds; None if the cell was not run."""
         return mean_and_deviation(result.test.nll for result in self.results) if self.results else None
 
     @property
     def ours(self) -> str | None:
-        """Our figure, with a remark where it stands on fewer seeds than others or on a run that was cut short."""
+        """Our figure, with a remark if it has fewer seeds than others or a run that was cut short."""
         if self.nll is None:
             return None
         seeds = len({result.job.seed for result in self.results})
@@ -59,14 +59,14 @@ class ComparedCell:
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's: below zero ours is better."""
+        """Our figure minus the paper's: negative if ours is better."""
         return None if self.nll is None or self.published is None else self.nll[0] - self.published.nll
 
     @property
     def verdict(self) -> str:
-        """Whether our figure is "better" or "worse" than the paper's by more than seeds differ, else "neither".
+        """Better or worse if our figure differs from the paper's by more than the spread over seeds, else neither.
 
-        One seed tells nothing of its spread: that of the paper then stands for both.
+        A single seed has no spread; that of the paper is then used for both.
         """
         if not self.comparable or self.nll is None or self.published is None or self.difference is None:
             return "neither"
@@ -107,8 +107,8 @@ class Comparison:
 
     Attributes:
         table: The table.
-        group: The budget and the deviations, as the folder of the results is called.
-        found: The results, one at least, by the names of method and column.
+        group: The budget and the deviations, as in the name of the results folder.
+        found: The results, at least one, by the names of method and column.
     """
 
     table: Table
@@ -126,7 +126,7 @@ class Comparison:
 
     @property
     def other_data(self) -> str | None:
-        """The data of its figures, where that is not the paper's."""
+        """The data of its figures, if it is not the paper's."""
         return self._first.job.deviations.data
 
     @property
@@ -136,34 +136,34 @@ class Comparison:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The methods of the paper, then our own."""
+        """Return the methods of the paper, then our own."""
         return [Row(name, [self._compared(cell) for cell in cells]) for name, cells in self.table.rows.items()]
 
     def _compared(self, cell: Cell) -> ComparedCell:
-        # A figure of other data is not compared with the paper's.
+        # A figure on other data is not compared with the paper's.
         published = None if self.other_data else cell.published
         results = self.found.get((cell.method, cell.column), ())
         return ComparedCell(results, published, len(self.seeds), self.comparable)
 
     @cached_property
     def own_from(self) -> int:
-        """How many methods of the paper there are; our own come after them."""
+        """The number of methods from the paper, which come before our own."""
         return sum(cells[0].published is not None for cells in self.table.rows.values())
 
     @property
     def subject(self) -> str:
-        """What its figures are, and of which data."""
+        """The kind of its figures, and their data."""
         other = self.other_data
         return self.table.title.format(data=self.table.data if other is None else Path(other).name)
 
     @property
     def comparable(self) -> bool:
-        """Whether its figures were made as the paper's were."""
+        """Whether its figures follow the paper's protocol."""
         return self.group == "paper"
 
     @property
     def marks(self) -> list[str]:
-        """What the figures are worth: the budget, and how they deviate from the paper's protocol."""
+        """The budget of the figures, and their deviations from the paper's protocol."""
         budget, _, deviations = self.group.partition("+")
         marks = [f"{budget} budget, {self._first.config.epochs} epochs"]
         if budget == "short" and "epochs=" not in deviations:
@@ -179,7 +179,7 @@ class Comparison:
 
     @property
     def footnotes(self) -> list[str]:
-        """What has to be known to read it."""
+        """The notes below the table."""
         validation = self._first.config.validation
         screening, samples = validation.validation_samples, validation.test_samples
         return [
@@ -194,7 +194,7 @@ class Comparison:
     def markdown(self) -> str:
         """Render the table as Markdown, which is also readable on a terminal."""
         lines = [["method", *self.columns], *([row.label, *map(str, row.cells)] for row in self.rows)]
-        # Our own methods stand below a rule, which in Markdown is a row of its own.
+        # Our own methods are below a rule, which is a row of its own in Markdown.
         lines.insert(self.own_from + 1, ["*ours*", *("" for _ in self.columns)])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = [
@@ -211,7 +211,7 @@ class Comparison:
 
 
 def compare(results: Iterable[Result]) -> list[Comparison]:
-    """Return the tables that results belong to, one for each budget and set of deviations."""
+    """Return the tables of these results, one for each budget and set of deviations."""
     groups: dict[tuple[str, str], dict[tuple[str, str], list[Result]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
         job = result.job
@@ -220,7 +220,7 @@ def compare(results: Iterable[Result]) -> list[Comparison]:
 
 
 def write_tables(results: Iterable[Result], folder: Path) -> list[Comparison]:
-    """Write every table that there are results for into the folder of the results."""
+    """Write every table with results to the folder of the results."""
     comparisons = compare(results)
     for name in dict.fromkeys(one.table.name for one in comparisons):
         parts = [one.markdown() for one in comparisons if one.table.name == name]

@@ -1,4 +1,4 @@
-"""The figures of the paper, drawn from results alone: the NLL of each method along training, and its gradient noise."""
+"""The figures of the paper, drawn from results alone: each method's NLL during training, and its gradient noise."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 MARKERS = ("o", "s", "^", "D", "v", "x")
-"""The marks of the report, as matplotlib calls them."""
+"""The marks of the report by their names in matplotlib."""
 MARKERS_A_LINE = 8
 NATS_SHOWN = 12.0
-"""How far above the lowest NLL an axis reaches at least. The first epochs are cut off, as they say little."""
+"""The least extent of an axis above the lowest NLL. The first epochs are cut off, because they show little."""
 USUAL = 0.7
-"""The share of methods, from the best one on, whose last NLL is always shown; the others may be above the axis."""
+"""The share of methods, from the best on, whose last NLL is always shown; the others may be above the axis."""
 
 FONT: dict[Any, Any] = {
     "font.size": 8,
@@ -41,7 +41,7 @@ FONT: dict[Any, Any] = {
 
 
 class Curve(NamedTuple):
-    """A curve with the standard deviation over seeds, none for one seed."""
+    """A curve with the standard deviation over seeds; None for one seed."""
 
     x: list[float]
     mean: list[float]
@@ -49,7 +49,7 @@ class Curve(NamedTuple):
 
 
 def draw_figures(results: Sequence[Result], folder: Path) -> Iterator[Path]:
-    """Draw every figure that there are results for, as PDF and as PNG, and yield their paths."""
+    """Draw every figure with results as PDF and PNG, and yield their paths."""
     if not results:
         raise UsageError("there are no results to draw: make some with jsa reproduce table1, or give --results")
     import matplotlib
@@ -61,13 +61,13 @@ def draw_figures(results: Sequence[Result], folder: Path) -> Iterator[Path]:
 
 
 Runs = Mapping[str, Sequence[Result]]
-"""The runs of each method of a column that has any, by its name."""
+"""The runs of each method of a column, by its name; methods without runs are left out."""
 
 
 def _draw_table(comparison: Comparison, folder: Path) -> Iterator[Path]:
     for place, (column, experiment) in enumerate(comparison.table.columns.items()):
         runs = {row.name: row.cells[place].results for row in comparison.rows if row.cells[place].results}
-        # The column of a table that has no other is called by what its label leaves out.
+        # A table with one column needs no label for it.
         title = experiment.label if len(comparison.columns) > 1 else column.capitalize()
         heading = f"{title}, {_budget(comparison, runs)}"
         name = f"{column}-{comparison.group}"
@@ -80,7 +80,7 @@ def _draw_table(comparison: Comparison, folder: Path) -> Iterator[Path]:
 def over_seeds(
     runs: Iterable[Result], x: Callable[[Any], float], y: Callable[[Any], float | None], variance: bool = False
 ) -> Curve:
-    """Return the mean over runs of a figure at each epoch that they have in common."""
+    """Return the mean over runs of a figure at each epoch that they share."""
     points: Iterable[Point | VariancePoint] = (
         point for run in runs for point in (run.variance if variance else run.curve)
     )
@@ -97,9 +97,9 @@ def over_seeds(
 
 
 def _likelihoods(heading: str, runs: Runs) -> Figure:
-    """Draw the NLL of training rows, and below it that of test rows, against epochs and against the time of the steps.
+    """Draw the NLL of training rows, and below it that of test rows, against epochs and against step time.
 
-    A run has one thread, so that its processor time is the wall-clock time that it takes where nothing slows it down.
+    A run has one thread, so its processor time is its wall-clock time on an idle machine.
     """
     figure, panels = _panels(rows=2, height=5.2, same_scale=True)
     scale, unit = time_unit(max(run.processor_seconds for found in runs.values() for run in found))
@@ -129,7 +129,7 @@ def _likelihoods(heading: str, runs: Runs) -> Figure:
 
 
 def _limit(figure: Figure, curves: Sequence[Curve]) -> float:
-    """Let the axes of NLLs begin below the lowest and end where most methods can be seen, and return where they end."""
+    """Limit the NLL axes to the range in which most methods are visible, and return the upper limit."""
     lowest, last = min(min(curve.mean) for curve in curves), sorted(curve.mean[-1] for curve in curves)
     top = max(lowest + NATS_SHOWN, last[math.ceil(USUAL * len(last)) - 1] + 4)
     figure.axes[0].set_ylim(lowest - 1, top)
@@ -187,14 +187,14 @@ def _draw(axis: Axes, curve: Curve, name: str) -> None:
 
 
 def _mark_switch(axis: Axes, runs: Runs) -> None:
-    """Draw a line where the chains begin to persist: after the same epochs for all methods."""
+    """Draw a line at the switch to stage II, which is at the same epoch for all methods."""
     epoch = next((run.switch_epoch for found in runs.values() for run in found if run.switch_epoch is not None), None)
     if epoch is not None:
         axis.axvline(epoch, color="0.6", linestyle=":", linewidth=0.8, label="stage II begins")
 
 
 def _mark_switches(axis: Axes, runs: Runs, place: Callable[[Point], float]) -> None:
-    """Draw a line for each method with chains, in its color: in time, each begins stage II somewhere else."""
+    """Draw a line for each method with chains in its color, because each switches to stage II at its own time."""
     for name, found in runs.items():
         switched = [run for run in found if run.switch_epoch is not None]
         last = [[place(point) for point in run.curve if point.stage == 1][-1:] for run in switched]
@@ -233,7 +233,7 @@ def _budget(comparison: Comparison, runs: Runs) -> str:
 def _save(figure: Figure, path: Path) -> Iterator[Path]:
     for kind in ("pdf", "png"):
         target = path.with_name(f"{path.name}.{kind}")
-        # The date would make the same figure another file.
+        # A date would make the file differ at each call.
         metadata = {"CreationDate": None} if kind == "pdf" else None
         with replacing(target) as temporary:
             figure.savefig(temporary, format=kind, dpi=200, metadata=metadata)

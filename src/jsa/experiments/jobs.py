@@ -19,33 +19,33 @@ from jsa.runs.config import RunConfig
 ENVIRONMENT_VARIABLE = "JSA_RUNS"
 
 VARIANCES = "variance.json"
-"""The file in a run folder with the variances of its gradients that are measured so far."""
+"""The file in a run folder with the gradient variances measured so far."""
 
 
 def default_runs() -> Path:
-    """Return the place of run folders where none is named: the variable's folder, else the user's data folder."""
+    """Return the default folder of runs: that of the environment variable, else the user's data folder."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     return Path(named).expanduser() if named else user_folder() / "runs"
 
 
 @dataclass(frozen=True)
 class Deviations:
-    """Deviations from the paper. Every table names those that its figures were made with."""
+    """Deviations from the paper. Every table names the deviations of its figures."""
 
     data: str | None = None
-    """Another dataset, for instance mnist-static where the published file is not available."""
+    """Use another dataset, for instance mnist-static if the published file is not available."""
     epochs: int | None = None
-    """Other epochs; the stage switch comes at the same share of them."""
+    """Train for this many epochs; the stage switch is at the same share of them."""
     screening_samples: int | None = None
-    """Other importance samples a row at a validation than 100."""
+    """Importance samples per row in a validation, instead of 100."""
     samples: int | None = None
-    """Other importance samples a row for every NLL that is reported than 1,000."""
+    """Importance samples per row for every reported NLL, instead of 1,000."""
     draws: int | None = None
-    """Other gradients for each variance of table2 than 1,000."""
+    """Gradients for each variance of table2, instead of 1,000."""
 
     def __post_init__(self) -> None:
         check_at_least(1, epochs=self.epochs, screening_samples=self.screening_samples)
-        # Below these, the error of an NLL and that of a variance cannot be told.
+        # With fewer, the error of an NLL or of a variance cannot be estimated.
         check_at_least(2, samples=self.samples)
         check_at_least(20, draws=self.draws)
 
@@ -70,7 +70,7 @@ class Deviations:
 
     @property
     def given(self) -> dict[str, object]:
-        """The deviations that were asked for."""
+        """The deviations that are set."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
     @property
@@ -85,7 +85,7 @@ class Deviations:
 
     @property
     def flags(self) -> str:
-        """The same as flags of ``jsa reproduce``.
+        """The deviations as flags of ``jsa reproduce``.
 
         >>> Deviations(screening_samples=5).flags
         ' --screening-samples 5'
@@ -95,7 +95,7 @@ class Deviations:
 
 @dataclass(frozen=True)
 class Job:
-    """One run: a cell of a table within a budget from a seed."""
+    """One run: a cell of a table with a budget and a seed."""
 
     table: str
     column: str
@@ -104,7 +104,7 @@ class Job:
     seed: int
     deviations: Deviations = field(default_factory=Deviations)
     table_digest: str | None = None
-    """A few digits of the content of a user's table, so that results of two tables are never mixed."""
+    """The first digits of a hash of a user's table, so that results of two tables are never mixed."""
 
     def __post_init__(self) -> None:
         whole = table(self.table)
@@ -118,7 +118,7 @@ class Job:
 
     @property
     def cell(self) -> Cell:
-        """The cell that the job is for."""
+        """The cell of the job."""
         return table(self.table).cell(self.column, self.method)
 
     @property
@@ -132,7 +132,7 @@ class Job:
 
         Args:
             config: The configuration.
-            followed_rows: How many rows the run may have followed other than the cell has it; they select nothing.
+            followed_rows: Another number of followed rows that the run may have; they select nothing.
         """
         expected = self.config.with_switch_epoch
         # An option that the cell leaves open has the value that the run resolved it to.
@@ -143,7 +143,7 @@ class Job:
 
     @property
     def group(self) -> Path:
-        """The folder of results that may share a table: those of one budget and the same deviations."""
+        """The folder of results that may share a table: those with the same budget and deviations."""
         digest = f",table={self.table_digest}" if self.table_digest else ""
         return Path(self.table) / f"{self.budget}{self.deviations.suffix}{digest}"
 
@@ -170,15 +170,15 @@ class Places:
     results: Path
 
     def run(self, job: Job) -> Path:
-        """The run folder of a job."""
+        """Return the run folder of a job."""
         return self.runs / job.group / job.name
 
     def result(self, job: Job) -> Path:
-        """The file with the result of a job."""
+        """Return the result file of a job."""
         return self.results / job.group / f"{job.name}.json"
 
     def log(self, job: Job) -> Path:
-        """The log of the process of a job."""
+        """Return the log file of a job's process."""
         return self.runs / job.group / f"{job.name}.log"
 
 
@@ -196,8 +196,8 @@ def plan(
         tables: The tables.
         budget: The budget.
         seeds: The seeds.
-        methods: Only these methods; all where empty.
-        columns: Only these columns; all where empty.
+        methods: Only these methods; all if empty.
+        columns: Only these columns; all if empty.
         deviations: The deviations from the paper.
     """
     cells = [cell for name in tables for row in table(name).rows.values() for cell in row]
@@ -217,19 +217,19 @@ def plan(
 
 
 def _table_digest(data: str) -> str | None:
-    """Return a few digits of the content of a table; none for a dataset of the catalog."""
+    """Return the first digits of a hash of a table; None for a named dataset."""
     if data in names():
         return None
     path = Path(data).expanduser()
     if not path.is_file():
-        raise UsageError(f"there is no dataset and no file {data}: the datasets are {', '.join(names())}")
+        raise UsageError(f"there is no dataset or file {data}: the datasets are {', '.join(names())}")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:8]
 
 
 def check_data(jobs: Iterable[Job]) -> None:
-    """Load each dataset once; the error for one that is missing says what can be taken in its place."""
-    from jsa.data import load  # only here: jobs are planned without torch
+    """Load each dataset once; the error for a missing one suggests another."""
+    from jsa.data import load  # only here, because jobs are planned without torch
 
     for name in dict.fromkeys(job.config.data for job in jobs):
         try:

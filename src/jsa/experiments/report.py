@@ -1,4 +1,4 @@
-"""The page about published results: the tables beside the paper's, and every run that they stand on."""
+"""The page about published results: the tables beside the paper's, and every run behind them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ DIGITS = 7
 
 @dataclass(frozen=True)
 class Screened:
-    """A leading epoch: its validation NLL by the samples of a screening, and by those of the test."""
+    """A leading epoch: its validation NLL with the samples of a screening and with those of the test."""
 
     epoch: int
     screened_nll: float
@@ -40,15 +40,15 @@ class Screened:
 
 @dataclass(frozen=True)
 class Point:
-    """A validation during a run; a figure that a method does not have is none.
+    """A validation during a run; a figure that a method does not have is None.
 
     Attributes:
         epoch: The epoch.
-        training_seconds: Wall-clock time of the steps so far, without validations.
-        processor_seconds: Their processor time, which other work on the machine does not lengthen.
-        decoder_evaluations: States that the steps passed through the joint density so far, each row for itself.
-        valid_nll: By the samples of a screening.
-        train_nll, test_nll: Of the rows that are followed, by as many samples as the test.
+        training_seconds: The wall-clock time of the steps so far, without validations.
+        processor_seconds: Their processor time, which does not depend on other work on the machine.
+        decoder_evaluations: The states that the steps passed through the joint density so far, counted for each row.
+        valid_nll: The validation NLL with the samples of a screening.
+        train_nll, test_nll: The NLL of the followed rows, with as many samples as in the test.
         objective: The mean bound over the epoch.
         acceptance, chain_age, frozen_share: The health of the chains.
         stage: The stage of the chains.
@@ -70,9 +70,9 @@ class Point:
 
 @dataclass(frozen=True)
 class VariancePoint:
-    """The variance of the gradients at an epoch, given the states of the chains where these persist.
+    """The variance of the gradients at an epoch, given the states of the chains if they persist.
 
-    It is none where no gradient differed from another: JSON has no number for the logarithm of zero.
+    It is None if all gradients were equal, because JSON has no number for the logarithm of zero.
     """
 
     epoch: int
@@ -85,8 +85,8 @@ class Result:
     """The result of a job.
 
     Attributes:
-        stopped_at: The epoch at which the run was stopped early; none where it has all its epochs.
-        followed_rows: How many rows were followed, where that is other than the cell has it.
+        stopped_at: The epoch at which the run was stopped early; None if it has all its epochs.
+        followed_rows: The number of followed rows, if it differs from the cell's.
     """
 
     job: Job
@@ -107,7 +107,7 @@ class Result:
 
     @property
     def remark(self) -> str | None:
-        """A warning where the run is not like others of its cell."""
+        """A warning if the run differs from others of its cell, else None."""
         parts = []
         if self.stopped_at is not None:
             parts.append(f"stopped at epoch {self.stopped_at} of {self.config.epochs}")
@@ -117,17 +117,17 @@ class Result:
 
     @property
     def valid(self) -> Likelihood:
-        """The score of the best epoch on the validation rows, by as many samples as the test."""
+        """The likelihood of the best epoch on the validation rows, with as many samples as in the test."""
         return next(found.rescored for found in self.leading if found.epoch == self.best_epoch)
 
     @property
     def switch_epoch(self) -> int | None:
-        """The last epoch of stage I; none where the chains did not persist. Validations may be too rare to show it."""
+        """The last epoch of stage I; None if no chains persisted or validations are too rare to show it."""
         return self.config.switch_epoch if any(point.stage == 2 for point in self.curve) else None
 
 
 def result_of(job: Job, folder: RunFolder) -> Result:
-    """Fill the result of a job from the small files of its run folder, which is trained, scored and measured."""
+    """Make the result of a job from the small files of its trained, scored and measured run."""
     metrics = [_rounded(record) for record in folder.read_metrics()]
     validations = {int(record["epoch"]): record for record in metrics if "valid_nll" in record}
     names = {field.name for field in fields(Point)}
@@ -155,7 +155,7 @@ def result_of(job: Job, folder: RunFolder) -> Result:
 
 
 def read_variances(folder: RunFolder) -> dict[int, VariancePoint]:
-    """Return what is measured so far of the variance of a run's gradients, by epoch."""
+    """Return the gradient variances of a run measured so far, by epoch."""
     path = folder.path / VARIANCES
     records = read_json(path) if path.is_file() else []
     points = [from_record(VariancePoint, record, str(path)) for record in records]
@@ -163,24 +163,24 @@ def read_variances(folder: RunFolder) -> dict[int, VariancePoint]:
 
 
 def write_result(result: Result, path: Path) -> None:
-    """Write a result whole or not at all, without the folder that the data was in on this machine."""
+    """Write a result whole or not at all, without the data folder of this machine."""
     record = to_record(replace(result, config=result.config.anywhere))
     text = _text({"format": FORMAT, **{name: value for name, value in record.items() if value is not None}})
-    # One file that cannot be read would keep all others out of tables and figures.
+    # A single unreadable file would keep all others out of tables and figures.
     _result(json.loads(text), path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
 
 
 def read_result(path: Path) -> Result:
-    """Return the result in a file, which may be anybody's and of version 0.1.0."""
+    """Read a result from an untrusted file, also one of version 0.1.0."""
     return _result(read_json(path), path)
 
 
 def _result(record: Any, path: Path) -> Result:
-    """Return the result that a record describes, which is or will be in a file."""
+    """Make a result from the record of a file."""
     if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
-        raise UsageError(f"{path} is no result that this version of jsa reads: make it again")
+        raise UsageError(f"{path} is not a result that this version of jsa can read: make it again")
     try:
         record = version_0_1_0.with_names_of_today(record)
         if "config" in record:
@@ -189,7 +189,7 @@ def _result(record: Any, path: Path) -> Result:
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
     if result.best_epoch not in {found.epoch for found in result.leading}:
-        raise UsageError(f"{path}: its best epoch {result.best_epoch} is none of its leading ones: make it again")
+        raise UsageError(f"{path}: its best epoch {result.best_epoch} is not a leading epoch: make it again")
     best, epochs = result.best_epoch, result.config.epochs
     if result.stopped_at is not None and not best <= result.stopped_at <= epochs:
         raise UsageError(f"{path}: its last epoch is not between the best one, {best}, and {epochs}: make it again")
@@ -202,7 +202,7 @@ def _result(record: Any, path: Path) -> Result:
 
 
 def is_done(job: Job, places: Places) -> bool:
-    """Tell whether the result of a job is there; that of another job of the same name is refused."""
+    """Return whether the result of a job exists; refuse that of another job of the same name."""
     path = places.result(job)
     if not path.is_file():
         return False
@@ -213,7 +213,7 @@ def is_done(job: Job, places: Places) -> bool:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Return all results of a folder and of those inside it, in the order of their names."""
+    """Read all results of a folder and its subfolders, in the order of their names."""
     paths = sorted(path for table in TABLES for path in (folder / table).glob("*/*.json"))
     return [read_result(path) for path in paths]
 
@@ -224,7 +224,7 @@ def _rounded(record: dict[str, float]) -> dict[str, float]:
 
 
 def _text(record: dict[str, object]) -> str:
-    """Write JSON with a line for each field, and one for each item of a list: readable, and short in a comparison."""
+    """Write JSON with a line for each field and each item of a list, which is readable and gives short diffs."""
     return "{\n" + ",\n".join(_lines(record)) + "\n}\n"
 
 

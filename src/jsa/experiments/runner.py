@@ -1,4 +1,4 @@
-"""Jobs side by side, each in a process of its own with one thread."""
+"""Parallel jobs, each in its own process with one thread."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ GLANCE = 0.5
 
 
 class Display(Protocol):
-    """What shows the progress of jobs."""
+    """A display of the progress of jobs."""
 
     def started(self, job: Job) -> None:
-        """Show that a process works on the job."""
+        """Show that a process started the job."""
 
     def glance(self, running: Sequence[Job]) -> None:
-        """Show how far the runs are, now that some time has passed."""
+        """Update the progress of the runs; called every so often."""
 
     def ended(self, job: Job, failure: str | None) -> None:
-        """Show that the process of the job ended, with this sentence where it failed."""
+        """Show that the process of the job ended, with this sentence if it failed."""
 
     def close(self) -> None:
         """Leave the terminal tidy."""
@@ -43,7 +43,7 @@ class Display(Protocol):
 
 @dataclass
 class _Running:
-    """A process, and the length of its job's log when it began: what follows may be its own."""
+    """A process, and the length of its job's log at the start: only later lines can be its own."""
 
     job: Job
     process: subprocess.Popen[bytes]
@@ -53,20 +53,20 @@ class _Running:
 def run_jobs(
     jobs: Sequence[Job], places: Places, at_once: int, shown: Display, stop: StopRequest | None = None
 ) -> dict[Job, str]:
-    """Bring jobs to their end.
+    """Run jobs until they are done.
 
-    A process whose standard input is closed writes a checkpoint and ends. So all of them end when this one is asked to
-    stop, and also when it is killed, since the system then closes their inputs.
+    A process writes a checkpoint and ends when its standard input is closed. So all processes end when this one is
+    asked to stop, and also when it is killed, since the system then closes their inputs.
 
     Args:
-        jobs: The jobs, in the order in which they are begun.
-        places: Where runs and results are.
-        at_once: How many processes.
-        shown: What shows the progress.
-        stop: What tells that the jobs are to stop.
+        jobs: The jobs, in the order in which they start.
+        places: The folders of runs and results.
+        at_once: The number of processes.
+        shown: The display of the progress.
+        stop: The request to stop the jobs.
 
     Returns:
-        The jobs that failed, each with its last sentence. The others are done all the same.
+        The failed jobs, each with its last sentence. The other jobs are done.
     """
     request = stop or StopRequest()
     waiting, running, failed = list(jobs), list[_Running](), dict[Job, str]()
@@ -105,7 +105,7 @@ def command(job: Job, places: Places) -> list[str]:
 def _start(job: Job, places: Places) -> _Running:
     log = places.log(job)
     log.parent.mkdir(parents=True, exist_ok=True)
-    # Threads beyond one would only stand in the way of the other processes.
+    # More threads would only slow down the other processes.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     began = log.stat().st_size if log.is_file() else 0
     with log.open("ab") as file:
@@ -128,11 +128,11 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 def _last_sentence(one: _Running, places: Places) -> str:
-    """Return the last message of the process, and where the rest of its log is."""
+    """Return the last message of the process, and the path of its log."""
     code, log = one.process.returncode, places.log(one.job)
     if code < 0:
         return f"its process was killed by signal {-code}; the same command continues it"
-    # Another process at the same run may write into the same log: an error of this program is known by its name.
+    # Another process of the same run may write to the same log, so errors of this program are found by their prefix.
     lines = _last_lines(log, one.log_began)
     errors = [line for line in lines if line.startswith("jsa: ")]
     sentence = (errors or lines or [""])[-1]
@@ -140,12 +140,12 @@ def _last_sentence(one: _Running, places: Places) -> str:
 
 
 def last_line(path: Path) -> str:
-    """Return the last line of a file that may be long; empty where there is none."""
+    """Return the last line of a possibly long file; empty if there is none."""
     return (_last_lines(path) or [""])[-1] if path.is_file() else ""
 
 
 def _last_lines(path: Path, start: int = 0) -> list[str]:
-    """Return the last lines of a file, of those after its first bytes."""
+    """Return the last lines of a file that begin after an offset."""
     with path.open("rb") as file:
         file.seek(max(start, path.stat().st_size - 4096))
         return [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
@@ -155,12 +155,12 @@ MINUTES_BETWEEN_LINES = 5.0
 
 
 class Bars(Display):
-    """A bar for the epochs of all jobs, and one for each job that runs."""
+    """A progress bar for the epochs of all jobs, and one for each running job."""
 
     def __init__(self, jobs: Sequence[Job], places: Places, at_once: int) -> None:
         self._places = places
         self._epochs = {job: epochs_done(job, places)[0] for job in jobs}
-        # What was done before does not count for the speed.
+        # Earlier epochs do not count for the speed.
         self._all = self._bar("all runs", sum(job.config.epochs for job in jobs), sum(self._epochs.values()), 0)
         self._free = list(range(1, at_once + 1))
         self._bars: dict[Job, tqdm[object]] = {}
@@ -209,7 +209,7 @@ class Bars(Display):
 
 
 class Lines(Display):
-    """A line when a job begins or ends, and now and then how far the others are."""
+    """A line when a job starts or ends, and now and then the progress of the others."""
 
     def __init__(self, jobs: Sequence[Job], places: Places, stream: TextIO) -> None:
         self._places, self._stream = places, stream
@@ -221,7 +221,7 @@ class Lines(Display):
         self._write(f"{job.group}/{job.name}: " + (f"continued at epoch {epoch}" if epoch else "begun"))
 
     def glance(self, running: Sequence[Job]) -> None:
-        """Write how far the runs are, but only every few minutes."""
+        """Write the progress of the runs, but only every few minutes."""
         if time.monotonic() - self._last < 60 * MINUTES_BETWEEN_LINES:
             return
         self._last = time.monotonic()
@@ -242,7 +242,7 @@ class Lines(Display):
 
 
 def epochs_done(job: Job, places: Places) -> tuple[int, str]:
-    """Return how many epochs of a job are done, and the figures of the last one."""
+    """Return the number of finished epochs of a job, and the metrics of the last one."""
     folder = RunFolder(places.run(job))
     with suppress(ValueError, KeyError):
         record = json.loads(last_line(folder.metrics) or "{}")
@@ -264,10 +264,10 @@ def _after_training(job: Job, folder: RunFolder) -> str:
 
 
 def ending(job: Job, failure: str | None) -> str:
-    """Return a line about a job that ended."""
+    """Return a line about a finished job."""
     return f"{job.group}/{job.name}: " + ("done" if failure is None else f"failed: {failure}")
 
 
 def display(jobs: Sequence[Job], places: Places, at_once: int) -> Display:
-    """Return bars where someone watches a terminal, lines otherwise."""
+    """Return progress bars on a terminal, lines otherwise."""
     return Bars(jobs, places, at_once) if sys.stderr.isatty() else Lines(jobs, places, sys.stderr)

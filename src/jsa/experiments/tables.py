@@ -18,7 +18,7 @@ from jsa.runs.config import RunConfig
 
 @dataclass(frozen=True)
 class Method:
-    """A row of a table: its label, its flags and its look. Where two methods of a table share a color, marks differ."""
+    """A row of a table: its label, flags and style. Methods of a table that share a color have different marks."""
 
     label: str
     flags: str
@@ -26,7 +26,7 @@ class Method:
 
 
 N = "--particles {particles}"
-"""For methods that take the particles of the column; the others have their own default."""
+"""For methods with the particles of the column; the others have their own default."""
 
 METHODS = {
     "reinforce": Method("REINFORCE", "--estimator reinforce --baseline none", Style(color=7, mark=5)),
@@ -56,7 +56,7 @@ PROTOCOL = (
 
 @dataclass(frozen=True)
 class Published:
-    """A figure of the paper: a test NLL and, where it gives one, the standard deviation over five seeds."""
+    """A figure of the paper: a test NLL and, if it has one, the standard deviation over five seeds."""
 
     nll: float
     deviation: float | None = None
@@ -68,8 +68,8 @@ class Cell:
 
     Attributes:
         table, column, method: Its place, by the names in files and on the command line.
-        flags: The flags of ``jsa train`` for its run at the paper's budget.
-        published: What the paper reports, if anything.
+        flags: The flags of ``jsa train`` for its run with the paper's budget.
+        published: The paper's figure, if any.
     """
 
     table: str
@@ -86,7 +86,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """An experiment: its label, its flags, and the particles of the methods that take them."""
+    """An experiment: its label, its flags, and the number of particles of the methods that have particles."""
 
     label: str
     flags: str
@@ -99,12 +99,12 @@ class Table:
 
     Attributes:
         name: Its name on the command line.
-        title: What its figures are, of some ``{data}``.
+        title: The kind of its figures, with a placeholder ``{data}``.
         data: The paper's data, in words.
-        flags: The flags that all its runs share.
+        flags: The common flags of its runs.
         columns: The experiments by name.
-        published: A line for each method, by name, with the figures of the paper; none for our own methods.
-        footnotes: What has to be known to read its figures.
+        published: A line for each method, by name, with the paper's figures; empty for our own methods.
+        footnotes: The notes about its figures.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Table:
 
     @cached_property
     def rows(self) -> dict[str, Sequence[Cell]]:
-        """The cells of each method, those of our own methods last."""
+        """Return the cells of each method, with our own methods last."""
         rows: dict[str, Sequence[Cell]] = {}
         for line in self.published.strip().splitlines():
             name, *figures = line.split()
@@ -134,7 +134,7 @@ class Table:
         return rows
 
     def cell(self, column: str, method: str) -> Cell:
-        """The cell of a column and a method, by their names."""
+        """Return the cell of a column and a method, by their names."""
         return next(cell for cell in self.rows[method] if cell.column == column)
 
 
@@ -259,7 +259,7 @@ def _value(text: str) -> Any:
 
 
 def _with(record: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Take the given values out and into their places; no two fields of any groups share a name."""
+    """Move the given values to their fields; no two fields of any groups share a name."""
     return {
         name: _with(value, given) if isinstance(value, Mapping) else given.pop(name, value)
         for name, value in record.items()
@@ -269,7 +269,7 @@ def _with(record: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 Budget = Literal["paper", "short"]
 
 SHORTER = 10
-"""By what the short budget divides the epochs."""
+"""The divisor of the epochs in the short budget."""
 
 
 def within(config: RunConfig, budget: Budget) -> RunConfig:
@@ -285,7 +285,7 @@ def within(config: RunConfig, budget: Budget) -> RunConfig:
 def with_epochs(config: RunConfig, epochs: int) -> RunConfig:
     """Return the same experiment with other epochs: stage switch and snapshots come at the same share of them.
 
-    Schedules of the learning rate follow the epochs by themselves.
+    Learning-rate schedules adapt to the epochs by themselves.
     """
     share = epochs / config.epochs
     every = config.checkpoints.snapshot_every

@@ -1,4 +1,4 @@
-"""What results of version 0.1.0 say otherwise. They are read for good, for its long runs go on writing them."""
+"""Names and defaults of version 0.1.0 in results. They are read forever, because its long runs still write them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jsa.io.json_records import to_record
 from jsa.runs.config import RunConfig
 
 NAMES = {"optimisation": "optimization", "optimiser": "optimizer", "initialisation": "initialization"}
-"""Fields that 0.1.0 spelled otherwise. The spelling alone tells the two apart: none of these is a name of today."""
+"""Fields that 0.1.0 spelled differently. None of the old names is a name of today, so the spelling tells them apart."""
 
 MOVED = {"checkpoint_seconds": ("machine", "checkpoints"), "snapshot_every": ("machine", "checkpoints")}
 """Settings that 0.1.0 had in another group: that group, and the one of today."""
@@ -33,22 +33,22 @@ SETTINGS: dict[str, Any] = json.loads("""{
   "checkpoints": {"checkpoint_seconds": 30.0, "snapshot_every": null},
   "machine": {"device": "cpu", "threads": null, "mapped_chains": false}
 }""")
-"""The defaults of 0.1.0, which a result has where it does not say otherwise, whatever the default is today.
+"""The defaults of 0.1.0. A result without a setting has the default of 0.1.0, whatever the default is today.
 
-A setting that comes later belongs in here too, with the value that does what 0.1.0 did. One that is cut stays, so that
-results with its default are still read.
+A later setting belongs here too, with the value that does what 0.1.0 did. A setting that was cut stays here, so that
+results with its default can still be read.
 """
 
 
 def with_names_of_today(record: Any) -> Any:
-    """Return a record in today's spelling, whichever of the two it has."""
+    """Return a record in today's spelling."""
     if isinstance(record, list):
         return [with_names_of_today(item) for item in record]
     if not isinstance(record, dict):
         return record
     for old, name in NAMES.items():
         if old in record and name in record:
-            raise UsageError(f"the field {name!r} is there in two spellings: remove one of them")
+            raise UsageError(f"the field {name!r} appears in two spellings: remove one of them")
     return {NAMES.get(name, name): with_names_of_today(value) for name, value in record.items()}
 
 

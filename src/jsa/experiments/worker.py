@@ -1,4 +1,4 @@
-"""The process of one job: train or continue, measure the variances, and write the result.
+"""The process of one job: it trains or continues a run, measures the variances, and writes the result.
 
 It stops with a checkpoint when its standard input is closed.
 """
@@ -51,9 +51,9 @@ STALE_WEIGHT = "jsa-stale-weight"
 class StaleWeightJSA(JSA):
     """JSA with the sampler of the published categorical experiment, which never updates the running weight.
 
-    Every proposal is compared with the state that the chain had at the beginning of the visit. Such a chain has another
-    invariant distribution than the posterior: with many particles it ends near a draw of q whose weight exceeds that of
-    the initial state.
+    Every proposal is compared with the chain's state at the start of the visit. The invariant distribution of such a
+    chain is not the posterior: with many particles it ends near a draw of q whose weight exceeds that of the initial
+    state.
     """
 
     description: ClassVar[Description] = Description(
@@ -67,14 +67,14 @@ class StaleWeightJSA(JSA):
     def move(
         self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, initial: Tensor | None
     ) -> Trajectory:
-        """Move the chains of a batch without ever updating the weight that proposals are compared with."""
+        """Move the chains of a batch without ever updating the weight that acceptance compares with."""
         evaluated = evaluate_candidates(model, batch, posterior, initial, self.particles)
         uniforms = torch.rand(self.particles, len(batch), dtype=evaluated.h.dtype, device=evaluated.h.device)
         return Trajectory(evaluated, stale_weight_path(evaluated.log_weights, uniforms))
 
 
 def stale_weight_path(log_weights: Tensor, uniforms: Tensor) -> Tensor:
-    """Return the states that are visited: after each move the last proposal that was accepted.
+    """Return the visited states: after each move, the last accepted proposal.
 
     >>> log_weights = torch.tensor([[0.0], [2.0], [1.0]])
     >>> stale_weight_path(log_weights, torch.tensor([[0.9], [0.9]])).flatten()  # 2 is accepted although 1 is better
@@ -96,14 +96,14 @@ def published_methods() -> Iterator[None]:
 
 
 ROWS, DRAWS = 200, 1_000
-"""The paper's batch, and how many gradients of it are drawn."""
+"""The paper's batch size for the variance, and its number of gradients."""
 
 
 def measure_variances(folder: RunFolder, stop: StopRequest, draws: int) -> None:
-    """Measure the gradients at each snapshot of a finished run, but nothing that was measured before a stop.
+    """Measure the gradient variance at each snapshot of a finished run, except those measured before a stop.
 
-    The figure is the paper's: the variance of one gradient of the first training rows, in the stage that the run was
-    in, and with the states of the chains held fixed where they persist.
+    The figure is the paper's: the variance of one gradient of the first training rows, in the stage of the run, and
+    with the states of persistent chains held fixed.
     """
     config = folder.read_config()
     every = config.checkpoints.snapshot_every
@@ -136,13 +136,13 @@ def _varying(found: LogVariance) -> LogVariance | None:
 
 
 PATIENCE = 60.0
-"""Seconds to wait for the process of an earlier command that is still writing its last checkpoint."""
+"""The seconds to wait for a process of an earlier command that is still writing its last checkpoint."""
 
 SAMPLES_SHOWN = 20
 
 
 def work(job: Job, places: Places) -> None:
-    """Bring a job to its end from wherever it stands."""
+    """Finish a job from its current state."""
     folder = RunFolder(places.run(job))
     stop = StopRequest()
     _train(job, folder, stop)
@@ -164,7 +164,7 @@ def _train(job: Job, folder: RunFolder, stop: StopRequest) -> None:
                 run(job.config, folder.path, stop)
                 return
             if not job.made_with(folder.read_config()):
-                raise UsageError(f"{folder.path} was made with other settings than this job has: move it away")
+                raise UsageError(f"{folder.path} was made with other settings than those of this job: move it away")
             resume(folder.path, Changes(), stop)
             return
         except InUseError:
@@ -174,7 +174,7 @@ def _train(job: Job, folder: RunFolder, stop: StopRequest) -> None:
 
 
 def _draw(folder: RunFolder, path: Path) -> None:
-    """Draw a few samples of the best epoch, small enough to be published beside the figures."""
+    """Draw a few samples of the best epoch, small enough to publish with the results."""
     opened = open_run(folder.path)
     contexts = contexts_of(opened.splits.valid, SAMPLES_SHOWN)
     samples = sample_rows(opened.model, SAMPLES_SHOWN, opened.config.seed, contexts).means
@@ -182,15 +182,15 @@ def _draw(folder: RunFolder, path: Path) -> None:
 
 
 def _end_with_input() -> None:
-    """Ask this process to stop when nobody holds the other end of its standard input any more."""
-    # Not through sys.stdin, whose lock a thread that waits would hold when the interpreter ends.
+    """Ask this process to stop when the other end of its standard input is closed."""
+    # Not through sys.stdin: a waiting thread would hold its lock when the interpreter ends.
     while os.read(0, 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Work on the job that the argument describes."""
+    """Work on the job in the argument."""
 
     def action() -> int:
         record = json.loads(arguments[0])

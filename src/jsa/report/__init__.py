@@ -1,1 +1,1 @@
-"""Runs as one HTML page that needs nothing else: tables, curves, pictures, settings. It knows no paper and no torch."""
+"""Runs as one self-contained HTML page: tables, curves, pictures, settings. It needs neither the paper nor torch."""

@@ -1,4 +1,4 @@
-"""The charts of a page as records for its script: the figures that can be shown, and the axes."""
+"""The charts of a page as records for its script: the available figures and the axes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jsa.report.styles import styles
 
 @dataclass(frozen=True)
 class Line:
-    """One curve of a run: the name of its figure, and those of its interval if it has one."""
+    """One curve of a run: the names of its figure and, if it has one, of its interval."""
 
     figure: str
     label: str
@@ -29,7 +29,7 @@ class View:
         label: Its name.
         unit: The label of the vertical axis.
         lines: The curves of each run.
-        falling: Whether its figures start high, so that only the region of low ones is of interest.
+        falling: Whether its figures start high, so that only the region of low figures is of interest.
     """
 
     label: str
@@ -118,7 +118,7 @@ SECTIONS = (
 
 
 def shown_sections(entries: Sequence[Entry]) -> list[Section]:
-    """Return the sections that there are figures for."""
+    """Return the sections that have figures."""
     return [section for section in SECTIONS if any(_shown_views(section, entries))]
 
 

@@ -1,4 +1,4 @@
-"""One run as a page shows it, whatever it was read from."""
+"""One run as shown on a page, whatever its source."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from jsa.runs.config import RunConfig
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 LARGEST = 8 << 20
-"""Bytes of the largest picture that is taken into a page."""
+"""The size of the largest picture on a page, in bytes."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: a title, and the content as a data address."""
+    """A picture: a title, and the content as a data URL."""
 
     title: str
     address: str
 
 
 def read_picture(title: str, path: Path) -> Picture:
-    """Return the picture in a PNG file, which may be anybody's."""
+    """Read a picture from an untrusted PNG file."""
     with path.open("rb") as file:
         content = file.read(LARGEST + 1)
     if not content.startswith(SIGNATURE):
-        raise UsageError(f"{path} is no PNG picture: remove it or draw it again")
+        raise UsageError(f"{path} is not a PNG picture: remove it or draw it again")
     if len(content) > LARGEST:
         raise UsageError(f"{path} has more than {LARGEST} bytes: remove it or draw a smaller one")
     return Picture(title, "data:image/png;base64," + base64.b64encode(content).decode("ascii"))
 
 
 Track = Mapping[str, Sequence[float | None]]
-"""Figures along a run by name, all of one length, with none for a missing figure."""
+"""Figures of a run over time, by name and of equal length, with None for a missing figure."""
 
 CURVE_FIGURES = (
     *("epoch", "training_seconds", "processor_seconds", "decoder_evaluations"),
@@ -54,19 +54,19 @@ class Entry:
     Attributes:
         label: A name that is unique in its group.
         series: The name of its curves in a legend; runs of the same method may share it.
-        group: The chart that its curves stand in: the NLLs of one group can be compared.
+        group: The chart of its curves; the NLLs of one group are comparable.
         config: Its settings.
-        command: The command that runs it again.
-        style: The look of the series; a free one is chosen where it is none.
+        command: The command that repeats it.
+        style: The style of the series; if None, a free one is chosen.
         curve: Figures by epoch: the axes and the lines of :mod:`jsa.report.charts`.
         variance: The variance of the gradients at some epochs.
-        switch_epoch: The last epoch of stage I, where there is a second stage.
-        best_epoch, valid_nll, valid_samples, test: Of a finished run, the epoch that was tested, its NLL on the
-            validation rows with the samples a row, and its likelihood on the test rows.
+        switch_epoch: The last epoch of stage I, if there is a second stage.
+        best_epoch, valid_nll, valid_samples, test: For a finished run, the tested epoch, its NLL on the validation
+            rows with the samples per row, and its likelihood on the test rows.
         training_seconds, processor_seconds, decoder_evaluations: The cost of the training.
         commit: The commit of the program.
         pictures: Its pictures.
-        unfinished: How far an unfinished run has come.
+        unfinished: The progress of an unfinished run.
         remark: A warning about its figures.
     """
 
@@ -93,7 +93,7 @@ class Entry:
 
 
 def groups(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Return the runs by group, in the order in which the groups come."""
+    """Return the runs by group, in the order of first appearance."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         found.setdefault(entry.group, []).append(entry)
@@ -101,7 +101,7 @@ def groups(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 def sets_of_seeds(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Return the tested runs of all settings that two or more seeds share. A seed that was run twice counts once."""
+    """Return the tested runs of all settings with two or more seeds. A seed that was run twice counts once."""
     found: dict[object, dict[int, Entry]] = {}
     for entry in entries:
         if entry.test is not None:

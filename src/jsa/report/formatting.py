@@ -1,4 +1,4 @@
-"""Figures as text, the same in tables, figures and the page; and their mean over seeds."""
+"""Numbers as text, for tables, figures and the page alike; and their mean over seeds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def decimal(value: float | None, digits: int = 2) -> str:
 
 
 def error(value: float | None, digits: int = 2) -> str:
-    """Format a standard error; there is none of one row or of one sample.
+    """Format a standard error, which does not exist for one row or one sample.
 
     >>> error(0.314), error(float("nan"))
     ('±0.31', '–')
@@ -36,7 +36,7 @@ def plus_minus(mean: float, deviation: float | None, digits: int = 2) -> str:
 
 
 def time_unit(seconds: float) -> tuple[float, str]:
-    """Return the unit that fits a time, and its seconds.
+    """Return a suitable unit for a time: its length in seconds and its name.
 
     >>> time_unit(119), time_unit(121)
     ((1.0, 'seconds'), (60.0, 'minutes'))
@@ -47,7 +47,7 @@ def time_unit(seconds: float) -> tuple[float, str]:
 
 
 def lasting(seconds: float | None) -> str:
-    """Format a time in the unit that fits it.
+    """Format a time in a suitable unit.
 
     >>> lasting(4.21), lasting(300), lasting(9000)
     ('4.2 s', '5.0 min', '2.5 h')
@@ -59,7 +59,7 @@ def lasting(seconds: float | None) -> str:
 
 
 def count(number: float | None) -> str:
-    """Format a large number in short.
+    """Format a large number briefly.
 
     >>> count(950), count(59633), count(1_200_000_000)
     ('950', '59.6 thousand', '1.2 billion')
@@ -82,7 +82,7 @@ def significant(value: float, digits: int) -> float:
 
 
 def short(values: Sequence[float | None]) -> list[float | None]:
-    """Round figures for a chart to six significant digits; one that is not finite is none.
+    """Round figures for a chart to six significant digits; those that are not finite become None.
 
     >>> short([1.23456789, float("nan"), None])
     [1.23457, None, None]

@@ -1,4 +1,4 @@
-"""The page as a whole: everything that it needs is inside it."""
+"""The whole, self-contained page."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from jsa.report.templates import asset, render
 from jsa.runs.config import RunConfig
 
 GENERATOR = "jsa report"
-"""By this name a page is known as one of ours."""
+"""The name by which a page is recognized as a report."""
 
 SCRIPTS = ("scales.js", "chart.js", "section.js", "reading.js")
 
 FOLDED_FROM = 16
-"""From how many runs on the groups of settings are folded."""
+"""From this many runs on, the groups of settings are folded."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """What a page shows.
+    """The content of a page.
 
     Attributes:
         title: Its title.
         about: A sentence below it.
         entries: The runs.
-        tables: Tables that stand above everything else.
+        tables: Tables at the top of the page.
     """
 
     title: str
@@ -62,12 +62,12 @@ class Part:
 def render_page(page: Page) -> str:
     """Render the page as HTML. The same runs give the same text."""
     style = render("page.css", colors=COLORS, colors_on_black=COLORS_ON_BLACK)
-    # The scripts share one scope, and nothing of them is visible outside.
+    # The scripts share one scope, and nothing in it is visible outside.
     script = Markup("(() => {\n" + '"use strict";\n' + "\n".join(map(asset, SCRIPTS)) + "})();\n")
     return render(
         "page.html",
         generator=f"{GENERATOR} {__version__}",
-        # Nothing is ever loaded, and no script runs but this one, whatever a label might hold.
+        # Nothing is ever loaded, and no other script runs, whatever a label contains.
         policy=f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
         title=page.title,
         style=style,
@@ -89,7 +89,7 @@ def _parts(page: Page) -> Iterator[Part]:
         yield Part("pictures", "Pictures", render("pictures.html", groups=groups(entries)))
     notes = list(_notes(entries))
     yield Part("runs", "Runs", render("runs.html", entries=entries, notes=notes, trusted_bias=TRUSTED_BIAS))
-    # The tables of the paper have the mean over seeds in their cells.
+    # The cells of the paper's tables already are means over seeds.
     if not page.tables and (sets := sets_of_seeds(entries)):
         yield Part("seeds", "Over seeds", render("seeds.html", sets=sets, mean_and_deviation=mean_and_deviation))
     if not page.tables and len(entries) > 1:
@@ -110,7 +110,7 @@ def _parts(page: Page) -> Iterator[Part]:
 
 
 def _notes(entries: Sequence[Entry]) -> Iterator[str]:
-    """Say for each group whether its test NLLs are by different numbers of samples."""
+    """Yield a note for each group whose test NLLs are from different numbers of samples."""
     for group, members in groups(entries).items():
         samples = sorted({entry.test.samples for entry in members if entry.test is not None})
         if len(samples) > 1:
@@ -133,10 +133,10 @@ MARK = f'<meta name="generator" content="{GENERATOR} '.encode()
 
 
 def refuse_other_files(path: Path) -> None:
-    """Refuse a path where something stands that is no report, before any work is done."""
+    """Refuse the path of an existing file that is not a report, before any work is done."""
     check_destination(path, "--out")
     if path.exists() and not _is_report(path):
-        raise UsageError(f"{path} exists already and is no report of jsa: choose another --out, or move it away")
+        raise UsageError(f"{path} exists already and is not a report of jsa: choose another --out, or move it away")
 
 
 def write_page(page: Page, path: Path) -> None:
@@ -146,6 +146,6 @@ def write_page(page: Page, path: Path) -> None:
 
 
 def _is_report(path: Path) -> bool:
-    # It stands among the first lines, before anything that comes from a run.
+    # It is among the first lines, before any content from a run.
     with path.open("rb") as file:
         return MARK in file.read(512)

@@ -29,7 +29,7 @@ def run_page(paths: Sequence[Path], title: str | None = None) -> Page:
 
 
 def read_entry(path: Path, label: str, group: str) -> Entry:
-    """Return the run in a folder under a label, in the group of runs that it can be compared with."""
+    """Read the run in a folder, with its label and its group of comparable runs."""
     folder = RunFolder.open(path)
     config = folder.read_config()
     lines = enumerate(folder.read_metrics(), 1)
@@ -59,23 +59,23 @@ def read_entry(path: Path, label: str, group: str) -> Entry:
 
 def _checked(line: Mapping[str, float], where: str) -> Mapping[str, float]:
     if "epoch" not in line:
-        raise UsageError(f"{where} names no epoch: mend or remove it")
+        raise UsageError(f"{where} has no epoch: fix or remove it")
     try:
         return {name: float(value) for name, value in line.items()}
     except OverflowError:
-        raise UsageError(f"{where} has a number that is too large: mend or remove it") from None
+        raise UsageError(f"{where} has a number that is too large: fix or remove it") from None
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
-    """Return the names of the folders, or the whole paths where two have the same name."""
+    """Return the names of the folders, or the whole paths if two have the same name."""
     names = [path.resolve().name for path in paths]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
 def _groups(paths: Sequence[Path]) -> list[str]:
-    """Tell which runs can be compared: those of the same data and, where two tables share a name, the same test rows.
+    """Return groups of comparable runs: those of the same data and, if two tables share a name, the same test rows.
 
-    Runs that predict a part of a row from the rest are apart from those that do not.
+    Runs that predict a part of a row from the rest are in groups of their own.
     """
     found = []
     for path in paths:

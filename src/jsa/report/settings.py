@@ -1,4 +1,4 @@
-"""The settings of runs by the names of the command line: those that are not the default, and those that differ."""
+"""The settings of runs by their names on the command line: those that are not the default, and those that differ."""
 
 from __future__ import annotations
 

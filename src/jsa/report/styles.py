@@ -1,4 +1,4 @@
-"""The look of a series: a color and the shape of its marks, the same on the page and in figures."""
+"""The style of a series: a color and a mark, the same on the page and in figures."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#3fa0dc", "#1c1f24", "#b5a800")
-"""Okabe and Ito's. On white, yellow and sky blue are darkened until they can be seen."""
+"""The colors of Okabe and Ito, with yellow and sky blue darkened to be visible on white."""
 COLORS_ON_BLACK = ("#3d9be0", "#ee7623", "#00b886", "#dd92bb", "#e69f00", "#8fd0f7", "#e6e8eb", "#f0e442")
 MARKS = 6
-"""How many shapes the script of the page and the figures have."""
+"""The number of marks in the script of the page and in figures."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """A color and the shape of the marks, both as numbers."""
+    """A color and a mark, both as numbers."""
 
     color: int
     mark: int
 
 
 def styles(charts: Sequence[Collection[str]], chosen: Mapping[str, Style] | None = None) -> dict[str, Style]:
-    """Return the style of every series, given the series of each chart and the styles that some of them have already.
+    """Return the style of every series, given the series of each chart and the styles already chosen.
 
-    Each of the others takes the color that the series beside it use least, and a mark that no series of that color
-    has. The series of most charts choose first.
+    Each remaining series gets the color that is used least beside it, and a mark that no series of that color has.
+    Series that are in more charts choose first.
 
     >>> styles([["a", "b"], ["b", "c"]])
     {'b': Style(color=0, mark=0), 'a': Style(color=1, mark=0), 'c': Style(color=1, mark=0)}

@@ -21,7 +21,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"count": count, "decimal": decimal, "error": error, "lasting": lasting}
-    # Data for a script: ``tojson`` writes no <, so that it cannot end its own element.
+    # Data for a script: ``tojson`` escapes <, so the data cannot end its own element.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 
@@ -32,5 +32,5 @@ def render(name: str, **values: object) -> Markup:
 
 
 def asset(name: str) -> str:
-    """Return the text of a file that is taken into the page as it is."""
+    """Return the text of a file that is included in the page unchanged."""
     return files("jsa.report").joinpath("page", name).read_text(encoding="utf-8")

@@ -18,20 +18,20 @@ class ReportArguments:
     """Write one self-contained HTML page about results or runs: tables, curves, pictures, settings."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="[RUN ...]"), tyro.conf.Positional] = ()
-    """Run folders, finished or not; by default the page is about the results of the paper's experiments."""
+    """Run folders, finished or not. If not given, the page shows the results of the paper's experiments."""
     results: Path | None = None
-    """The folder of those results; results by default."""
+    """The folder of those results. If not given: results."""
     out: Path = Path("report.html")
-    """The page. Only an older report is overwritten."""
+    """The output file. An existing file is overwritten only if it is a report."""
     title: str | None = None
     """The title of the page."""
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Make the page as the arguments say."""
+    """Run ``jsa report``."""
     parsed = parse(ReportArguments, "report", arguments)
     if parsed.runs and parsed.results is not None:
-        raise UsageError("a report is about run folders or about --results: leave out one of the two")
+        raise UsageError("a report shows either run folders or --results: leave out one of the two")
 
     from jsa.report.page import refuse_other_files, write_page
 

@@ -24,31 +24,31 @@ from jsa.io.atomic_files import make_folder
 class ReproduceArguments:
     """Train the missing runs of the paper's tables, and write the tables with our figures beside the paper's.
 
-    Finished runs are reused and interrupted ones continued: repeat the same command to go on.
+    Finished runs are reused, and interrupted ones are continued when the same command is repeated.
     """
 
     what: Annotated[Literal["table1", "table2", "table3", "figures", "all"], tyro.conf.Positional]
-    """A table, all tables with their figures, or only figures: tables and figures from present results, no training."""
+    """A table, all tables with their figures, or only the tables and figures of existing results, without training."""
     budget: Literal["paper", "short"] = "short"
-    """The paper's epochs, or a tenth of them; every table names its budget."""
+    """The paper's epochs, or a tenth of them. Every table names its budget."""
     seeds: int = 1
-    """Seeds per cell; with several, a cell shows their mean and standard deviation."""
+    """Seeds per cell. With several, a cell shows their mean and standard deviation."""
     first_seed: int = 0
     """The first seed."""
     methods: tuple[str, ...] = ()
-    """Only these methods."""
+    """Only these methods; all if not given."""
     columns: tuple[str, ...] = ()
-    """Only these columns: the models of table1, the particles n5, n10, ... of table3."""
+    """Only these columns, such as the models of table1 or the particles n5, n10, ... of table3; all if not given."""
     jobs: int | None = None
-    """Runs at a time, each with one thread; by default as many as there are processors."""
+    """Parallel runs, each with one thread; one per processor if not given."""
     runs: Path | None = None
-    """The folder of the run folders; by default JSA_RUNS, else the user's data folder."""
+    """The folder of the run folders. If not given: JSA_RUNS, or else the user's data folder."""
     data_dir: Path | None = None
-    """The folder of the published data; by default JSA_DATA_DIR, else the user's data folder."""
+    """The folder of the published data. If not given: JSA_DATA_DIR, or else the user's data folder."""
     results: Path = Path("results")
     """The folder of the results, one file per run."""
     dry_run: bool = False
-    """Only show which runs are missing."""
+    """Show which runs are missing, and train nothing."""
     deviations: Deviations = field(default_factory=Deviations)
 
     def __post_init__(self) -> None:
@@ -57,11 +57,11 @@ class ReproduceArguments:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Train, tabulate and draw as the arguments say."""
+    """Run ``jsa reproduce``."""
     parsed = parse(ReproduceArguments, "reproduce", arguments)
     places = Places(parsed.runs or default_runs(), parsed.results)
     if parsed.data_dir is not None:
-        # For the processes of the jobs too; where the data is, is no part of a result.
+        # For the processes of the jobs too, because results do not include the data folder.
         os.environ[DATA_FOLDER] = str(parsed.data_dir.resolve())
     if parsed.what != "figures":
         if parsed.what == "all" and parsed.deviations.data is not None:
@@ -74,7 +74,7 @@ def run(arguments: Sequence[str]) -> None:
         if parsed.dry_run:
             _show(missing, places)
             return
-        # What would fail after the training is tried before it.
+        # Checked before training, because it would fail only afterwards.
         read_results(places.results)
         make_folder(places.results, "--results")
         make_folder(places.runs, "--runs")
@@ -113,7 +113,7 @@ def _train(jobs: Sequence[Job], places: Places, at_once: int) -> dict[Job, str]:
 
 
 def _draw(folder: Path) -> None:
-    """Make tables and figures from the present results."""
+    """Make tables and figures from the existing results."""
     from jsa.experiments.figures import draw_figures
 
     results = read_results(folder)
