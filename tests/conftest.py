@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 
 import jaxtyping
@@ -66,6 +67,15 @@ def denormal_numbers() -> Iterator[None]:
     """A run switches them off for its process, which here is that of all other tests too."""
     yield
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.fixture

@@ -13,15 +13,6 @@ from helpers.terminal import run_jsa
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
-
-
-@pytest.fixture
 def home(here: Path) -> Path:
     """The folder that the analyst works in, with the table ``d/t.csv``."""
     save("d/t.csv", spelled(200))

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from helpers.block_tables import SIZES, blocks, strictly
 from helpers.own_tables import save
 from helpers.terminal import Terminal, run_jsa
 from jsa.estimators.registry import ESTIMATORS
-from jsa.runs.build import open_run
 
 
 def test_a_run_folder_holds_everything(run_folder: Path) -> None:
@@ -74,22 +72,6 @@ def test_sample_draws_pictures_and_numbers(run_folder: Path, here: Path) -> None
         assert drawn["mean"].shape == drawn["x"].shape == (7, 12)
         assert set(np.unique(drawn["x"])) <= {0, 1}
     assert Path("s.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_encode_writes_one_code_a_row_in_order(run_folder: Path, here: Path) -> None:
-    for name in ("one.npz", "two.npz"):
-        run_jsa("encode", run_folder, "--split train --out", name)
-    with np.load("one.npz") as one, np.load("two.npz") as two:
-        assert one["h"].shape == (240, 4)
-        assert one["h"].dtype == np.uint8
-        assert np.array_equal(one["h"], two["h"])
-        opened = open_run(run_folder)
-        row = opened.splits.train.batch(torch.tensor([137]))
-        probabilities = opened.model.posterior(row).first.mean[0].detach().numpy()
-        assert one["mean"][137] == pytest.approx(probabilities, abs=1e-6)
-        # The draws follow the probabilities: 960 bits, failure rate below 1e-6.
-        spread = np.sqrt((one["mean"] * (1 - one["mean"])).sum())
-        assert abs((one["h"] - one["mean"]).sum()) < 5 * spread
 
 
 @pytest.mark.parametrize("estimator", sorted(ESTIMATORS))

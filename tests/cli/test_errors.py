@@ -12,6 +12,7 @@ from helpers.terminal import Terminal, run_jsa
 
 NO_FOLDER = "there is no folder nodir: make it, or choose another {}"
 TOO_MANY = "has 1.61e+60 states, too many to enumerate (the limit is 1048576): use fewer latents, or"
+ONE_COLUMN = "rows of 1 column cannot be divided into a context and the rest: a conditional model, such as structured, "
 COMMANDS = ("evaluate", "variance", "sample", "encode", "describe")
 
 
@@ -20,6 +21,8 @@ def _tables(here: Path) -> None:
     """A good and some bad tables, beside the folder to work in."""
     save("../good.npy", np.tile([[0, 1, 1], [1, 0, 1]], (20, 1)))
     save("../half.npy", np.array([[0.0, 0.5], [1.0, 0.0]]))
+    write(Path("../one.csv"), "0\n1\n" * 20)
+    write(Path("../tiny.csv"), "0,1\n1,0\n")
     write(Path("../words.csv"), "0,1\n1,maybe\n")
     write(Path("../damaged.npz"), b"PK\x03\x04 not really a zip")
 
@@ -74,6 +77,8 @@ def _tables(here: Path) -> None:
         ("variance .. --reference-moves -5", 2, "at least 10 moves, not -5"),
         ("variance .. --draws 5", 2, "at least 20 draws, not 5"),
         ("train --data ../none.csv", 1, "none.csv"),
+        ("train --data ../one.csv --model structured", 2, ONE_COLUMN),
+        ("train --data ../tiny.csv", 1, "none; give a larger --valid-fraction, or the validation rows by --valid-file"),
         ("train --data ../half.npy", 1, "half.npy"),
         ("train --data ../words.csv", 1, "words.csv"),
         ("train --data ../damaged.npz", 1, "damaged.npz"),

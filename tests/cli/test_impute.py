@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from helpers.block_tables import blocks
-from helpers.own_tables import save
+from helpers.own_tables import read, save
 from helpers.terminal import Terminal, run_jsa
 
 SIZES = "--model linear --latents 4 --epochs 80 --learning-rate 0.03 --threads 1"
@@ -22,11 +21,10 @@ def save_answers(path: Path | str, values: np.ndarray, gaps: np.ndarray) -> Path
     return save(path, np.where(gaps, np.nan, values), ",".join(NAMES))
 
 
-def read(path: Path | str) -> np.ndarray:
-    with Path(path).open(newline="") as file:
-        names, *rows = csv.reader(file)
+def read_answers(path: str) -> np.ndarray:
+    names, cells = read(path)
     assert names == NAMES
-    return np.array(rows).astype(int)
+    return cells.astype(int)
 
 
 def answers(seed: int, rows: int = 300, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +64,7 @@ def test_what_is_missing_is_found_by_what_is_there(folder: Path, jsa: Terminal) 
     save_answers("new.csv", values, gaps)
     filled = f"{gaps.sum()} missing values of {gaps.any(1).sum()} rows filled in: run/imputed-new.csv (exact)"
     assert filled in jsa("impute run --data new.csv").out
-    found = read("run/imputed-new.csv")
+    found = read_answers("run/imputed-new.csv")
     assert np.array_equal(found[~gaps], values[~gaps])
     # One in forty of a block is disturbed; a guess would find one half.
     assert (found == values)[gaps].mean() > 0.9
@@ -78,7 +76,7 @@ def test_draws_vary_and_probabilities_are_told(folder: Path) -> None:
     drawn = []
     for seed in (0, 0, 1):
         run_jsa("impute run --data new.csv --draw --out drawn.csv --seed", seed)
-        drawn.append(read("drawn.csv"))
+        drawn.append(read_answers("drawn.csv"))
     assert np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])
     assert all(np.array_equal(one[~gaps], values[~gaps]) for one in drawn)
@@ -118,7 +116,7 @@ def test_a_context_may_stand_before_the_gaps(here: Path, classes: int) -> None:
     run_jsa("train --data answers.csv", sizes, "--out run")
     for out in ("new.csv", "new.npz"):
         run_jsa("impute run --data answers.csv --out", out)
-    found = read("new.csv")
+    found = read_answers("new.csv")
     assert np.array_equal(found[~gaps], values[~gaps])
     assert found.max() < classes
     with np.load("new.npz") as file:

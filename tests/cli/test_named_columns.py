@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from helpers.own_tables import SIZES, save
+from helpers.own_tables import SIZES, read, save
 from helpers.terminal import Terminal, run_jsa
 from jsa.data.tables.table import TableOptions, table_splits
 from jsa.errors import DataError
@@ -90,13 +89,12 @@ def test_draws_of_one_seed_are_no_states_of_another(run: Path) -> None:
 def test_codes_and_likelihoods_as_tables(run: Path, command: str) -> None:
     for out in ("found.csv", "found.npz"):
         run_jsa(command, "--out", out)
-    with Path("found.csv").open(newline="") as stream:
-        header, *lines = csv.reader(stream)
+    header, lines = read("found.csv")
     with np.load("found.npz") as arrays:
         found = dict(arrays)
     wide = {name: 1 if array.ndim == 1 else array.shape[1] for name, array in found.items()}
     labels = [[name] if width == 1 else [f"{name} {at + 1}" for at in range(width)] for name, width in wide.items()]
     assert header == list(itertools.chain(*labels))
-    assert [int(line[0]) for line in lines] == found["rows"].tolist()
+    assert np.array_equal(lines[:, 0].astype(int), found["rows"])
     last = "mean" if "mean" in found else "effective_sample_size"
-    assert np.allclose([float(line[-1]) for line in lines], found[last].reshape(len(lines), -1)[:, -1])
+    assert np.allclose(lines[:, -1].astype(float), found[last].reshape(len(lines), -1)[:, -1])

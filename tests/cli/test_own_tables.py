@@ -98,14 +98,8 @@ def test_a_run_that_begins_again_may_do_so_with_a_mended_table(run: Path, jsa: T
             "note: values above 1 stand only in column 1 of new.csv and give every column 200 classes: remove from the "
             "table what is no variable, row numbers for instance, or check the table with --data-classes 2",
         ),
-        (
-            *(spelled(200), "0,1,2,3,4,5,6,7,8,9,10,11"),
-            "161 training rows, 20 validation rows, 20 test rows; 12 columns, 12 classes",
-            "note: values above 1 stand only in the first row of new.csv and give every column 12 classes: remove "
-            "that row if it is a header, or check the table with --data-classes 2",
-        ),
     ],
-    ids=["binary", "classes", "row numbers", "header of numbers"],
+    ids=["binary", "classes", "row numbers"],
 )
 def test_training_says_what_it_read(
     here: Path, jsa: Terminal, values: np.ndarray, header: str, read: str, note: str
@@ -122,21 +116,3 @@ def test_a_run_that_ends_too_early_says_so(home: Path, jsa: Terminal, schedule: 
     shown = jsa("train --data d/t.csv", SIZES, "--schedule", schedule, "--out run").out
     assert "best epoch 2," in shown
     assert ("note: the last epoch was the best one: more --epochs" in shown) == noted
-
-
-# Sentences
-
-
-def test_one_column_cannot_be_conditioned_on(home: Path, jsa: Terminal) -> None:
-    save("d/one.csv", spelled(50)[:, :1])
-    assert jsa("train --data d/one.csv --model structured", code=2).err == (
-        "jsa: rows of 1 column cannot be divided into a context and the rest: a conditional model, such as structured, "
-        "needs 2 columns or more\n"
-    )
-
-
-def test_a_tiny_table_is_answered_with_what_to_give(home: Path, jsa: Terminal) -> None:
-    save("d/tiny.csv", spelled(5))
-    said = jsa.refuses("train --data d/tiny.csv", SIZES, code=1)
-    assert "--valid-fraction" in said
-    assert "--valid-file" in said

@@ -20,6 +20,8 @@ def test_codes_lead_back_to_the_rows_of_the_table(run: Path, split: str) -> None
     assert set(found) == {"h", "mean", "rows"}
     assert len(found["rows"]) == (160 if split == "train" else 20)
     assert found["mean"] == pytest.approx(means_of(spelled(200)[found["rows"]]), abs=1e-6)
+    assert found["h"].dtype == np.uint8
+    assert np.array_equal(found["h"], arrays_of(f"encode run --split {split}")["h"])
 
 
 def test_all_rows_of_one_table_come_in_its_order(run: Path) -> None:

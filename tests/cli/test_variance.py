@@ -22,6 +22,7 @@ from jsa.runs.build import open_run
 from jsa.training.state import read_chains
 from jsa.training.weights import save_weights
 
+pytestmark = pytest.mark.usefixtures("here")
 REPORT = "jsa.evaluation.gradient_variance.gradient_report"
 FEW = "--draws 20 --rows 20 --reference-moves 100"
 ONE = {"theta": LogVariance(1.0, 0.5, 1.5), "phi": LogVariance(2.0, 1.5, 2.5)}
@@ -51,14 +52,10 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Measured]:
     return found
 
 
-@pytest.fixture
-def out(here: Path) -> Path:
-    """Where to train a run, for ``jsa variance run``."""
-    return here / "run"
-
-
-def train(table: Path, *flags: str) -> None:
+def train(table: Path, *flags: str) -> Path:
+    """A run, for ``jsa variance run``."""
     run_jsa("train --data", table, *SIZES, "--epochs 2 --out run", *flags)
+    return Path("run")
 
 
 def figures(jsa: Terminal, *command: str | Path) -> dict[str, Any]:
@@ -66,7 +63,7 @@ def figures(jsa: Terminal, *command: str | Path) -> dict[str, Any]:
     return strictly(Path("figures.json"))
 
 
-def test_variance_compares_methods(run_folder: Path, here: Path, jsa: Terminal) -> None:
+def test_variance_compares_methods(run_folder: Path, jsa: Terminal) -> None:
     sizes = "--draws 20 --rows 10 --moves 20 --threads 1"
     record = figures(jsa, run_folder, "--estimators jsa msc vimco", sizes)["estimators"]
     assert set(record) == {"jsa", "msc", "vimco"}
@@ -109,24 +106,22 @@ def test_variance_prints_each_method_when_it_is_measured(
 
 @pytest.mark.parametrize(("given", "expected"), [("", [2, 1, None]), ("--particles 4", [4, 4, None])])
 def test_variance_tells_the_particles(
-    run_folder: Path, here: Path, jsa: Terminal, measured: list[Measured], given: str, expected: list[int | None]
+    run_folder: Path, jsa: Terminal, measured: list[Measured], given: str, expected: list[int | None]
 ) -> None:
     record = figures(jsa, run_folder, "--estimators rloo nvil enumeration", given)["estimators"]
     assert [record[name]["particles"] for name in ("rloo", "nvil", "enumeration")] == expected
 
 
 def test_variance_gives_an_option_to_the_methods_that_take_it(
-    run_folder: Path, here: Path, jsa: Terminal, measured: list[Measured]
+    run_folder: Path, jsa: Terminal, measured: list[Measured]
 ) -> None:
     record = figures(jsa, run_folder, "--temperature 0.25 --estimators concrete vimco")
     assert [getattr(each.estimator, "temperature", None) for each in measured] == [0.25, None]
     assert record["options"] == {"temperature": 0.25}
 
 
-def test_variance_has_weights_and_chains_of_one_moment(
-    table: Path, out: Path, jsa: Terminal, measured: list[Measured]
-) -> None:
-    train(table, "--average-decay 0.9")
+def test_variance_has_weights_and_chains_of_one_moment(table: Path, jsa: Terminal, measured: list[Measured]) -> None:
+    out = train(table, "--average-decay 0.9")
     best = open_run(out)
     with torch.no_grad():
         for parameter in best.model.parameters():
@@ -142,7 +137,7 @@ def test_variance_has_weights_and_chains_of_one_moment(
     assert all(not tensor.any() for tensor in zeros.values())
 
 
-def test_variance_at_a_snapshot(table: Path, out: Path, jsa: Terminal) -> None:
+def test_variance_at_a_snapshot(table: Path, jsa: Terminal) -> None:
     train(table, "--snapshot-every 1")
     command = f"run {FEW} --estimators rloo jsa --snapshot"
     first, second = (figures(jsa, command, epoch)["estimators"]["rloo"] for epoch in "12")
@@ -151,8 +146,8 @@ def test_variance_at_a_snapshot(table: Path, out: Path, jsa: Terminal) -> None:
 
 
 @pytest.mark.parametrize("mapped", [True, False])
-def test_variance_begins_where_the_chains_stand(table: Path, out: Path, mapped: bool, measured: list[Measured]) -> None:
-    train(table, "--mapped-chains" if mapped else "")
+def test_variance_begins_where_the_chains_stand(table: Path, mapped: bool, measured: list[Measured]) -> None:
+    out = train(table, "--mapped-chains" if mapped else "")
     run_jsa("variance run --estimators jsa", FEW)
     cache = ChainCache(open_run(out).model.latent, 240, out / "chains" if mapped else None)
     cache.load_state_dict(read_chains(out / "state.safetensors"))
@@ -162,8 +157,8 @@ def test_variance_begins_where_the_chains_stand(table: Path, out: Path, mapped: 
     assert torch.equal(states, cache.read(torch.arange(20))[0])
 
 
-def test_variance_has_the_baselines_of_the_run(table: Path, out: Path, measured: list[Measured], jsa: Terminal) -> None:
-    train(table, "--estimator nvil")
+def test_variance_has_the_baselines_of_the_run(table: Path, measured: list[Measured], jsa: Terminal) -> None:
+    out = train(table, "--estimator nvil")
     shown = jsa("variance run --estimators nvil rebar rloo --rows 20").out
     tensors, _ = load_tensors(out / "state.safetensors")
     nvil = measured[0].estimator
@@ -175,7 +170,7 @@ def test_variance_has_the_baselines_of_the_run(table: Path, out: Path, measured:
 
 
 def test_variance_with_another_option_than_in_the_run_is_of_what_was_not_learned(
-    table: Path, out: Path, measured: list[Measured], jsa: Terminal
+    table: Path, measured: list[Measured], jsa: Terminal
 ) -> None:
     train(table, "--estimator rebar --learning-rate 0.01")
     for given, untrained in (("", False), ("--temperature 0.5", False), ("--temperature 0.25", True)):
@@ -186,7 +181,7 @@ def test_variance_with_another_option_than_in_the_run_is_of_what_was_not_learned
     assert other == pytest.approx(0.25)
 
 
-def test_variance_of_chains_on_a_run_that_has_none(table: Path, out: Path) -> None:
+def test_variance_of_chains_on_a_run_that_has_none(table: Path) -> None:
     train(table, "--estimator rloo --particles 2")
     run_jsa("variance run --estimators jsa", FEW)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helpers.own_tables import read, write
 from helpers.terminal import Terminal, run_jsa
 
 NAMES = ["smokes", "color", "sport", "children"]
@@ -29,16 +29,13 @@ def people(rows: int, seed: int) -> list[list[str]]:
 
 
 def save(path: Path | str, rows: list[list[str]], names: list[str] | None = NAMES) -> Path:
-    with Path(path).open("w", newline="") as file:
-        csv.writer(file).writerows([*([names] if names else []), *rows])
-    return Path(path)
+    return write(Path(path), "".join(",".join(row) + "\n" for row in [*([names] if names else []), *rows]))
 
 
-def read(path: Path | str) -> list[list[str]]:
-    with Path(path).open(newline="") as file:
-        names, *rows = csv.reader(file)
+def read_people(path: str) -> np.ndarray:
+    names, cells = read(path)
     assert names == NAMES
-    return rows
+    return cells
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +65,7 @@ def test_words_are_filled_in(folder: Path) -> None:
     # Another order of rows, and no header: words say what they are.
     save("holes.csv", holes[::-1], names=None)
     run_jsa("impute run --data holes.csv --out filled.csv")
-    filled = read("filled.csv")[::-1]
-    given, found = np.array(holes), np.array(filled)
+    given, found = np.array(holes), read_people("filled.csv")[::-1]
     assert np.array_equal(given[given != ""], found[given != ""])
     for column, right in ((0, 0.95), (1, 0.3), (2, 0.95)):
         assert (found == np.array(whole))[column::3, column].mean() > right
@@ -77,7 +73,7 @@ def test_words_are_filled_in(folder: Path) -> None:
 
 def test_words_are_drawn(folder: Path) -> None:
     run_jsa("sample run --count 2000 --out drawn.csv")
-    drawn = np.array(read("drawn.csv"))
+    drawn = read_people("drawn.csv")
     for column, words in enumerate([{"yes", "no"}, {"red", "green", "blue"}, {"yes", "no"}, {"0", "1", "2", "3"}]):
         assert set(drawn[:, column]) == words
     smokes = drawn[:, 0] == "yes"

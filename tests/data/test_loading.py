@@ -69,14 +69,8 @@ def test_an_unknown_name_is_answered_with_the_nearest(call: Callable[[str], obje
     ],
 )
 def test_what_is_no_dataset_is_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    options: LoadOptions,
-    error: type[JsaError],
-    sentence: str,
+    here: Path, name: str, options: LoadOptions, error: type[JsaError], sentence: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     write(Path("table.csv"), "0,1\n" * 10)
     with pytest.raises(error, match=sentence):
         load(name, **options)

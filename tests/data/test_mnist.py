@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import lzma
+import runpy
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from helpers.published_images import (
 )
 from jsa.data import Splits, load
 from jsa.data.mnist import mnist_images, unpack_archive
+from jsa.data.published_files import PublishedImages
 from jsa.errors import DataError
 
 TRAIN_IMAGES = "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"
@@ -40,6 +40,7 @@ PIXELS = np.arange(3 * 4 * 5).reshape(3, 4, 5)
 CONTENTS = contents_of(PIXELS, PIXELS[:1])
 PUBLISHED = published_images(CONTENTS)
 ARCHIVE = b"".join(CONTENTS[file.name] for file in PUBLISHED.files)
+Build = Callable[[Path, Path, PublishedImages], int]
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "build_mnist.py"
 
 
@@ -79,32 +80,29 @@ def test_a_damaged_archive_is_one_sentence(damage: Callable[[bytes], bytes], sen
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
+def build() -> Build:
+    """What the script does."""
     if not SCRIPT.is_file():
         pytest.skip("the script is part of the repository, not of the distribution")
-    spec = importlib.util.spec_from_file_location("build_mnist", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    packed: Build = runpy.run_path(str(SCRIPT))["build"]
+    return packed
 
 
-def test_the_script_packs_the_same_archive_each_time(script: ModuleType, tmp_path: Path) -> None:
+def test_the_script_packs_the_same_archive_each_time(build: Build, tmp_path: Path) -> None:
     output = put(tmp_path, CONTENTS) / "mnist.xz"
-    assert script.build(tmp_path, output, PUBLISHED) == output.stat().st_size
+    assert build(tmp_path, output, PUBLISHED) == output.stat().st_size
     first = output.read_bytes()
-    script.build(tmp_path, output, PUBLISHED)
+    build(tmp_path, output, PUBLISHED)
     assert output.read_bytes() == first
     training, _ = unpack_archive(first, PUBLISHED)
     assert training.pixels.reshape(-1).tolist() == list(range(60))
     assert not list(tmp_path.glob(".*"))
 
 
-def test_the_script_refuses_other_files(script: ModuleType, tmp_path: Path) -> None:
+def test_the_script_refuses_other_files(build: Build, tmp_path: Path) -> None:
     put(tmp_path, {**CONTENTS, "train-labels-idx1-ubyte": idx(np.array([0, 1, 9]))})
     with pytest.raises(DataError, match="is not the published train-labels-idx1-ubyte, for its sha256"):
-        script.build(tmp_path, tmp_path / "mnist.xz", PUBLISHED)
+        build(tmp_path, tmp_path / "mnist.xz", PUBLISHED)
     assert not (tmp_path / "mnist.xz").exists()
 
 

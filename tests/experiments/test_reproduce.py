@@ -90,10 +90,14 @@ def test_it_leaves_results_and_a_table(whole: Path) -> None:
     assert len(list((whole / "results").glob("table2/*/*.png"))) == 2
 
 
-def test_a_second_call_reuses_everything(
-    table: Path, whole: Path, jsa: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No job may be begun."""
     monkeypatch.setattr(subprocess, "Popen", None)
+
+
+@pytest.mark.usefixtures("_no_job")
+def test_a_second_call_reuses_everything(table: Path, whole: Path, jsa: Terminal) -> None:
     assert "2 runs, 2 of them done" in jsa(*flags(table, whole)).out
 
 

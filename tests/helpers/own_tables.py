@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -51,6 +52,13 @@ def save(path: Path | str, values: np.ndarray, header: str = "") -> Path:
         lines = [",".join("" if np.isnan(value) else f"{value:g}" for value in row) for row in values]
         path.write_text("\n".join([*([header] if header else []), *lines, ""]))
     return path
+
+
+def read(path: Path | str) -> tuple[list[str], np.ndarray]:
+    """The names and the cells of a table."""
+    with Path(path).open(newline="") as file:
+        names, *rows = csv.reader(file)
+    return names, np.array(rows)
 
 
 def loaded(values: np.ndarray, **options: Unpack[LoadOptions]) -> Splits:

@@ -15,10 +15,7 @@ from helpers.small_reports import Parsed, run_folder, save
 from helpers.small_results import result
 from helpers.terminal import Terminal, run_jsa
 
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_a_real_run(jsa: Terminal) -> None:

@@ -15,12 +15,8 @@ from jsa.data.schema import Schema
 from jsa.data.tables.table import TableOptions, read_table, table_splits
 from jsa.errors import DataError, JsaError, UsageError
 
+pytestmark = pytest.mark.usefixtures("here")
 ROWS = slice(None)
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def numbers_of(splits: Splits) -> list[list[int]]:
