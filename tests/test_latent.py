@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.latent_spaces import random_states, spaces
+from helpers.refusals import refuses
 from jsa import LatentSpace, Layer
-from jsa.errors import UsageError
 
 
 @given(spaces(), st.integers(0, 2**32 - 1), st.sampled_from([(), (1,), (4,), (2, 3)]))
@@ -61,7 +59,7 @@ def test_enumeration_has_every_state_once() -> None:
     assert torch.equal(one_hot.sum(-1), torch.ones(36, 2))
 
 
-REFUSALS: list[tuple[Callable[[], object], str]] = [
+test_what_cannot_be_is_refused = refuses(
     (lambda: LatentSpace.of(Layer("bernoulli", 21)).enumerate(), r"2\.1e\+06 states, too many to enumerate"),
     (lambda: LatentSpace.of(Layer("gaussian", 1)).enumerate(), "infinitely many states, too many to enumerate"),
     (lambda: Layer("poisson", 3), "one of bernoulli, categorical, gaussian"),  # type: ignore[arg-type]
@@ -70,10 +68,4 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: Layer("categorical", 3, 257), "2 to 256 classes"),
     (lambda: Layer("bernoulli", 3, 4), "only categorical layers have classes"),
     (lambda: LatentSpace.of(), "at least one layer"),
-]
-
-
-@pytest.mark.parametrize(("call", "sentence"), REFUSALS)
-def test_what_cannot_be_is_refused(call: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        call()
+)

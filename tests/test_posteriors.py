@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
+from helpers.refusals import refuses
 from helpers.significance import assert_frequencies
 from helpers.small_models import Example, gradients_of, one_layer, state_numbers, torch_posterior, two_layers
 from jsa import Bernoulli, Categorical, LatentSpace, Layer, LayeredPosterior, TorchPosterior
@@ -82,18 +81,12 @@ def test_draws_carry_no_gradient_and_probabilities_reach_every_layer() -> None:
 
 
 INDEPENDENT = r"wrap it in torch\.distributions\.Independent"
-REFUSALS: list[tuple[Callable[[], object], str]] = [
+test_what_is_no_posterior_is_refused = refuses(
     (lambda: LayeredPosterior(SPACE, Bernoulli(torch.zeros(2, 2))), "3 layers need one conditional each, not 1"),
     (lambda: TorchPosterior(torch.distributions.Bernoulli(logits=torch.zeros(5, 3))), INDEPENDENT),
     (lambda: TorchPosterior(torch.distributions.OneHotCategorical(logits=torch.zeros(3))), INDEPENDENT),
     (lambda: TorchPosterior(torch.distributions.OneHotCategorical(logits=torch.zeros(5, 4, 3))), INDEPENDENT),
-]
-
-
-@pytest.mark.parametrize(("call", "sentence"), REFUSALS)
-def test_what_is_no_posterior_is_refused(call: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        call()
+)
 
 
 def test_torch_distributions_are_adapted() -> None:

@@ -47,28 +47,27 @@ def test_kernels_do_as_many_products_as_are_counted(hidden: tuple[int, ...]) -> 
         assert counter.get_total_flops() == flops(passes(model, work))
 
 
-def test_a_ratio_that_grew_beyond_its_spread_is_worse() -> None:
-    def measured(median: float) -> Measurement:
-        return Measurement("step", "linear", "JSA", "x floor", Spread(median, median - 0.05, median + 0.05))
+def measured(*values: float) -> Measurement:
+    return Measurement("step", "linear", "JSA", "x floor", Spread.of(values), {"ms": values[0]})
 
-    assert comparison([measured(1.5)], [measured(2.0)])[0].endswith("WORSE")
-    assert comparison([measured(2.0)], [measured(1.5)])[0].endswith("better")
-    assert comparison([measured(1.5)], [measured(1.52)])[0].endswith("x 1.01 ")
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"), [(1.5, 2.0, "WORSE"), (2.0, 1.5, "better"), (1.5, 1.52, "x 1.01 ")]
+)
+def test_a_ratio_that_grew_beyond_its_spread_is_worse(before: float, after: float, told: str) -> None:
+    earlier, later = ([measured(median - 0.05, median, median + 0.05)] for median in (before, after))
+    assert comparison(earlier, later)[0].endswith(told)
 
 
 def test_passes_are_pooled() -> None:
-    def measured(*values: float) -> Measurement:
-        return Measurement("step", "linear", "JSA", "x floor", Spread.of(values), {"ms": values[0]})
-
     (pool,) = pooled([measured(1.0, 2.0), measured(3.0, 4.0), measured(5.0, 9.0)])
     assert pool.spread.median == 3.5
     assert pool.notes == {"ms": 3.0}
 
 
 def test_measurements_come_back_from_their_file(tmp_path: Path) -> None:
-    measured = Measurement("step", "linear", "JSA", "x floor", Spread.of([1.0, 2.0, 3.0]), {"ms": 4.0})
-    save([measured], tmp_path / "bench.json", "command", "commit")
-    assert load(tmp_path / "bench.json") == [measured]
+    save([measured(1.0, 2.0, 3.0)], tmp_path / "bench.json", "command", "commit")
+    assert load(tmp_path / "bench.json") == [measured(1.0, 2.0, 3.0)]
 
 
 def test_contenders_take_turns() -> None:

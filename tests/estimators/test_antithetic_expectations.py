@@ -25,8 +25,7 @@ from helpers.small_models import (
 )
 from helpers.targets import elbo_gradients
 from jsa import Batch, BeliefNetwork, LatentSpace, LatentVariableModel, Layer
-from jsa.distributions import Bernoulli
-from jsa.estimators.antithetic import AntitheticPairs, Coupling
+from jsa.estimators.antithetic import AntitheticPairs
 
 Kind = Callable[[], AntitheticPairs]
 
@@ -110,31 +109,6 @@ def test_expected_gradient_of_wrong_twins_is_not(kind: Kind, make: Callable[[], 
     batch, *_ = rows(example)
     expected = elbo_gradients(example.model, batch)
     assert largest_difference(expected_gradient(kind, example.model, batch), expected) > 1e-3
-
-
-@pytest.mark.parametrize("kind", PAIRS)
-def test_expected_logit_gradient_is_exact(kind: Kind) -> None:
-    logits = torch.tensor([[-1.3, 0.4, 2.1]], dtype=torch.float64, requires_grad=True)
-    table = torch.randn(8, dtype=torch.float64)
-    space = LatentSpace.of(Layer("bernoulli", 3))
-    states = space.enumerate(torch.float64)
-    inference = Bernoulli(logits)
-    log_inference = inference.log_prob(states.unsqueeze(1)).squeeze(1)
-    (expected,) = torch.autograd.grad((log_inference.exp() * (table - log_inference)).sum(), logits)
-
-    signal = table - log_inference.detach()
-    place = torch.tensor([4.0, 2.0, 1.0], dtype=torch.float64)
-    found = torch.zeros_like(expected)
-    edges = [[0.0, *sorted((p, 1 - p)), 1.0] for p in inference.mean[0].tolist()]
-    for box in product(*(list(pairwise(bit)) for bit in edges)):
-        sides = torch.tensor(box, dtype=torch.float64)
-        u = sides.mean(-1).reshape(1, 1, 3)
-        noise = torch.stack([1 - u, u])
-        drawn = inference.from_uniforms(noise)
-        signals = signal[(drawn * place).sum(-1).long()]
-        coupling = Coupling(logits.detach(), noise, drawn, torch.zeros_like(signals))
-        found += (sides[:, 1] - sides[:, 0]).prod() * kind().logit_gradient(coupling, signals)[0]
-    assert (found - expected).abs().max() < 1e-12
 
 
 def test_disarm_is_the_expectation_of_arm_given_its_states() -> None:

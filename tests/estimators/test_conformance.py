@@ -6,24 +6,42 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from helpers.conformance.cases import Case, of
 from helpers.conformance.comparison import CASES, MODELS, compare
 from helpers.exact_expectations import RowsTouchError
-from helpers.small_models import one_layer
+from helpers.known_rows import with_known
+from helpers.missing_rows import with_gaps
+from helpers.small_models import Example, one_layer
 from jsa import Batch, Estimate, Estimator, LatentVariableModel
 from jsa.estimators.base import score_samples
 
-PROOFS = [pytest.param(case, name, id=f"{case.name}, {name}") for case in CASES for name in case.examples]
+WITH_GAPS = ("JSA", "NVIL", "RELAX")
+"""The methods with a chain, or that look at x beside the model."""
+
+
+def proofs() -> Iterator[object]:
+    for case in CASES:
+        rows: dict[str, Callable[[], Example]] = {name: MODELS[name] for name in case.examples}
+        # Latents that are known, at the deepest model that the method takes.
+        deepest = [name for name in ("two-layers", "categorical") if name in rows]
+        rows |= {f"{name}, known": partial(with_known, name) for name in deepest[:1]}
+        if case.name in WITH_GAPS:
+            rows["one-layer, gaps"] = partial(with_gaps, "one-layer")
+        yield from (pytest.param(case, name, make, id=f"{case.name}, {name}") for name, make in rows.items())
+
+
 TWINS = [pytest.param(case, twin, id=f"{case.name}, {twin}") for case in CASES for twin in case.twins]
 
 
-@pytest.mark.parametrize(("case", "name"), PROOFS)
-def test_unbiased(case: Case, name: str) -> None:
-    outcome = compare(case, case.make, MODELS[name]())
+@pytest.mark.parametrize(("case", "name", "make"), list(proofs()))
+def test_unbiased(case: Case, name: str, make: Callable[[], Example]) -> None:
+    outcome = compare(case, case.make, make())
     sys.stdout.write(f"\n{case.name:28} | {case.target_name:28} | {name:16} | {outcome.figures}\n")
     assert outcome.right, outcome.figures
 

@@ -10,15 +10,7 @@ import torch
 
 from helpers.known_rows import KNOWN, with_known
 from helpers.missing_rows import GAPS, with_gaps
-from helpers.small_models import (
-    EXAMPLES,
-    Example,
-    by_row,
-    enumerated,
-    exact_gradients,
-    gradients,
-    largest_difference,
-)
+from helpers.small_models import EXAMPLES, Example, by_row, enumerated, exact_gradients, gradients, largest_difference
 from jsa import Enumeration, check_model
 
 ROWS: dict[str, Callable[[], Example]] = {

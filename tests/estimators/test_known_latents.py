@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.conformance.cases import Case
-from helpers.conformance.comparison import CASES, compare
+from helpers.conformance.comparison import CASES
 from helpers.known_rows import KNOWN, X, with_known
 from helpers.methods import estimator_of
 from helpers.small_models import EXAMPLES, Example, Wrapped, by_row, enumerated, gradients_of, repeated
@@ -42,19 +41,6 @@ def known_example(request: pytest.FixtureRequest) -> Example:
 def known_of(example: Example) -> Tensor:
     assert example.batch.known is not None
     return example.batch.known
-
-
-def proofs() -> list[object]:
-    """Each method at the deepest model that it takes."""
-    pairs = [(case, name) for case in CASES for name in ("two-layers", "categorical") if name in case.examples]
-    deepest = {case.name: (case, name) for case, name in reversed(pairs)}
-    return [pytest.param(case, name, id=f"{case.name}, {name}") for case, name in reversed(deepest.values())]
-
-
-@pytest.mark.parametrize(("case", "name"), proofs())
-def test_unbiased(case: Case, name: str) -> None:
-    outcome = compare(case, case.make, with_known(name))
-    assert outcome.right, outcome.figures
 
 
 class ScoredAsIfUnknown(Wrapped):

@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers.extreme_models import in_precision
 from helpers.methods import BITS_ONLY, CLASSES_ONLY, NAMES, PAIRS, SMALL_MODELS, Options, estimator_of, models_of
 from helpers.recorded_states import recorded_states
 from helpers.small_models import Example, Wrapped, gradients
-from jsa import Batch, Estimator, Factorized, LatentVariableModel, Posterior
+from jsa import Batch, Estimator, Factorized, Posterior
 from jsa.estimators.registry import ESTIMATORS
 from jsa.relaxation import LatentConditionals
 
@@ -122,11 +123,6 @@ def test_the_state_comes_back(pair: Pair) -> None:
         assert torch.equal(one, other)
 
 
-def in_precision(model: LatentVariableModel, batch: Batch, dtype: torch.dtype) -> tuple[LatentVariableModel, Batch]:
-    context = None if batch.context is None else batch.context.to(dtype)
-    return copy.deepcopy(model).to(dtype), Batch(batch.x.to(dtype), batch.index, context)
-
-
 # torch.bernoulli draws other numbers in other precisions.
 @pairs(where=lambda name, model: model != "torch-posterior")
 def test_single_precision_agrees_with_double(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +134,7 @@ def test_single_precision_agrees_with_double(pair: Pair, monkeypatch: pytest.Mon
 
     found = []
     for dtype in (torch.float64, torch.float32):
-        model, batch = in_precision(pair.model, pair.batch, dtype)
+        model, batch = in_precision(Example(pair.model, pair.batch), dtype)
         estimator = copy.deepcopy(pair.estimator).to(dtype)
         with monkeypatch.context() as patch:
             patch.setattr(torch, "rand", single)

@@ -21,18 +21,9 @@ from helpers.small_models import (
     repeated,
     torch_posterior,
 )
-from jsa import (
-    JSA,
-    Batch,
-    Bernoulli,
-    LatentSpace,
-    LatentVariableModel,
-    Layer,
-    LayeredPosterior,
-    TorchPosterior,
-    supervised_loss,
-)
+from jsa import JSA, Batch, Bernoulli, LatentSpace, LatentVariableModel, Layer, supervised_loss
 from jsa.errors import UsageError
+from jsa.posteriors import LayeredPosterior, TorchPosterior
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -28,17 +28,12 @@ def example(request: pytest.FixtureRequest) -> Example:
     return replace(small, batch=repeated(small.batch, 4).take(torch.arange(ROWS)))
 
 
-def in_single_precision(example: Example) -> Example:
-    return Example(example.model.float(), replace(example.batch, x=example.batch.x.float()))
-
-
 @pytest.mark.parametrize("states", [1, 100, 2 * SAMPLES, 4 * SAMPLES, ROWS * SAMPLES])
-@pytest.mark.parametrize(("precision", "tolerance"), [("double", 1e-6), ("single", 1e-3)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-6), (torch.float32, 1e-3)])
 def test_chunk_sizes_change_the_last_digits_only(
-    example: Example, states: int, precision: str, tolerance: float, monkeypatch: pytest.MonkeyPatch
+    example: Example, states: int, dtype: torch.dtype, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if precision == "single":
-        example = in_single_precision(example)
+    example = example.to(dtype)
     data = RowsInMemory(example.batch)
     whole = likelihood(example.model, data, SAMPLES)
     monkeypatch.setattr("jsa.evaluation.likelihood.states_in_chunk", lambda rows: states)
@@ -89,7 +84,7 @@ def test_seeds_rows_and_blocks_have_draws_of_their_own(example: Example) -> None
 
 @torch.no_grad()
 def test_both_precisions_see_the_same_draws() -> None:
-    double, single = one_layer(), in_single_precision(one_layer())
+    double, single = one_layer(), one_layer().to(torch.float32)
     assert torch.equal(draws(double, double.batch).float(), draws(single, single.batch))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from unittest import mock
@@ -11,9 +11,9 @@ from unittest import mock
 import pytest
 import torch
 
+from helpers.refusals import refuses
 from helpers.small_models import Example, enumerated, exact_gradients, one_layer
 from jsa import JSA, Batch, LatentVariableModel, Stage
-from jsa.errors import UsageError
 from jsa.estimators import Enumeration, Hybrid, LeaveOneOut, Reinforce
 from jsa.evaluation.gradient_variance import gradient_report
 from jsa.evaluation.moments import Moments, parameter_groups
@@ -197,7 +197,7 @@ def referred(example: Example, moves: int, burn_in: int | None = None) -> object
     return posterior_gradient(example.model, example.batch, moves, burn_in)
 
 
-REFUSALS: list[tuple[Callable[[], object], str]] = [
+test_what_cannot_be_measured_is_refused = refuses(
     (lambda: reported(frozen(), draws=20), "no parameter of the model has a gradient"),
     (lambda: reported(one_layer(), draws=10), "at least 20 draws"),
     (lambda: redrawn(one_layer(), 0), "must be redrawn by 1 move or more, not 0"),
@@ -206,13 +206,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: referred(one_layer(), -5), "at least 10 moves, not -5"),
     (lambda: referred(one_layer(), 100, 95), "a burn-in of 0 to 90, not 95"),
     (lambda: referred(one_layer(), 100, -1), "a burn-in of 0 to 90, not -1"),
-]
-
-
-@pytest.mark.parametrize(("call", "sentence"), REFUSALS)
-def test_what_cannot_be_measured_is_refused(call: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        call()
+)
 
 
 def test_a_reference_tells_its_own_noise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,8 @@ from torch import Tensor
 from helpers.missing_rows import GAPS, probabilities_of_completions, with_gaps
 from helpers.significance import assert_frequencies, assert_mean
 from helpers.small_models import Example, RowsInMemory, Wrapped, one_layer, repeated
-from jsa import Batch, LatentSpace, LatentVariableModel, TensorRows, exact_likelihood, impute, row_likelihoods
-from jsa.distributions import Factorized
+from jsa import LatentVariableModel, TensorRows, exact_likelihood, impute, row_likelihoods
 from jsa.errors import NumericalError, UsageError
-from jsa.model import Generative
 
 
 @pytest.fixture(params=GAPS)
@@ -46,49 +44,28 @@ def test_it_is_exact_in_small_parts(example: Example, monkeypatch: pytest.Monkey
     assert torch.allclose(found, expected(example), atol=1e-12, rtol=0)
 
 
-class TooManyStates(Wrapped):
-    """The model with a state space that is too large to be summed over, as it says."""
-
-    def __init__(self, model: LatentVariableModel) -> None:
-        super().__init__(model)
-        self.latent = ManyStates(model.latent.layers)
-
-    def sample_latent(self, shape: tuple[int, ...], context: Tensor | None = None) -> Tensor:
-        return generative(self.model).sample_latent(shape, context)
-
-    def observation(self, h: Tensor, context: Tensor | None = None) -> Factorized:
-        return generative(self.model).observation(h, context)
+@pytest.fixture
+def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every state space is too large to be summed over."""
+    monkeypatch.setattr("jsa.evaluation.imputation.ENUMERATION_LIMIT", 1)
 
 
-class ManyStates(LatentSpace):
-    states = 10**9
-
-
-def generative(model: LatentVariableModel) -> Generative:
-    assert isinstance(model, Generative)
-    return model
-
-
+@pytest.mark.usefixtures("sampled")
 def test_by_importance_samples_it_is_close(example: Example) -> None:
     # The estimate has a bias of one part in the samples, which is below its error here.
-    sampled = Example(TooManyStates(example.model), example.batch)
-    found = estimates(sampled, samples=20_000, seeds=12)
+    found = estimates(example, samples=20_000, seeds=12)
     assert not torch.allclose(found[0], found[1], atol=1e-9, rtol=0)
     gaps = example.batch.x.isnan()
     assert float(found.std(0)[gaps].max()) < 0.02
     assert_mean(found[:, gaps], expected(example)[gaps])
 
 
-class Unweighted(TooManyStates):
-    """The twin: states of q count as if they came from the posterior."""
-
-    def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
-        return self.model.posterior(batch).log_prob(h)
-
-
+@pytest.mark.usefixtures("sampled")
 def test_without_weights_it_would_be_wrong(example: Example) -> None:
-    gaps = example.batch.x.isnan()
-    found = estimates(Example(Unweighted(example.model), example.batch), samples=20_000, seeds=12)
+    """The twin: states of q count as if they came from the posterior."""
+    vars(example.model)["log_joint"] = lambda batch, h: example.model.posterior(batch).log_prob(h)
+    gaps, found = example.batch.x.isnan(), estimates(example, samples=20_000, seeds=12)
+    vars(example.model).pop("log_joint")
     with pytest.raises(AssertionError, match="standard errors off"):
         assert_mean(found[:, gaps], expected(example)[gaps])
 
@@ -100,12 +77,13 @@ def test_what_is_there_stays(example: Example) -> None:
         assert torch.equal(found[there], example.batch.x[there])
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_draws_have_the_law_of_whole_rows(example: Example, exact: bool) -> None:
+@pytest.mark.parametrize(("limit", "many", "samples"), [(100, 5_000, 100), (1, 400, 1_000)])
+def test_draws_have_the_law_of_whole_rows(
+    example: Example, limit: int, many: int, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The bias of importance sampling is below the error of so few draws.
-    many, samples = (5_000, 100) if exact else (400, 1_000)
-    model = example.model if exact else TooManyStates(example.model)
-    found = impute(model, RowsInMemory(repeated(example.batch, many)), samples, draw=True, seed=3).x
+    monkeypatch.setattr("jsa.evaluation.imputation.ENUMERATION_LIMIT", limit)
+    found = impute(example.model, RowsInMemory(repeated(example.batch, many)), samples, draw=True, seed=3).x
     for row in range(len(example.batch)):
         complete, probabilities = probabilities_of_completions(example, row)
         drawn = found[row :: len(example.batch)]
@@ -137,20 +115,17 @@ def test_it_is_repeatable_counts_rows_and_leaves_random_numbers_alone(example: E
     assert any(not torch.equal(one, several[2]) for one in several)
 
 
+def test_with_all_states_nothing_is_to_be_trusted_less(example: Example) -> None:
+    assert bool(impute(example.model, RowsInMemory(example.batch)).effective_sample_size.isinf().all())
+
+
+@pytest.mark.usefixtures("sampled")
 def test_the_effective_sample_size_tells_how_far_to_trust(example: Example) -> None:
-    rows = RowsInMemory(example.batch)
-    assert bool(impute(example.model, rows).effective_sample_size.isinf().all())
-    sampled = impute(TooManyStates(example.model), rows, 2_000).effective_sample_size
-    gaps = example.batch.x.isnan().any(-1)
-    assert bool(sampled[~gaps].isinf().all())
-    expected = row_likelihoods(TooManyStates(example.model), rows, 2_000).effective_sample_size
-    assert torch.allclose(sampled[gaps], expected[gaps], rtol=1e-9)
-
-
-def test_more_states_than_can_be_summed_over_are_sampled(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jsa.evaluation.imputation.ENUMERATION_LIMIT", example.model.latent.states - 1)
-    found = impute(example.model, RowsInMemory(example.batch))
-    assert bool(found.effective_sample_size.isfinite().any())
+    rows, gaps = RowsInMemory(example.batch), example.batch.x.isnan().any(-1)
+    found = impute(example.model, rows, 2_000).effective_sample_size
+    assert bool(found[~gaps].isinf().all())
+    expected = row_likelihoods(example.model, rows, 2_000).effective_sample_size
+    assert torch.allclose(found[gaps], expected[gaps], rtol=1e-9)
 
 
 def test_known_latents_are_kept_to() -> None:

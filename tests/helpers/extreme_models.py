@@ -45,7 +45,8 @@ def impossible_at_row_1(joint: Tensor, rows: Batch, h: Tensor) -> Tensor:
 
 
 def in_precision(example: Example, dtype: torch.dtype) -> tuple[LatentVariableModel, Batch]:
-    return example.model.to(dtype), Batch(example.batch.x.to(dtype), example.batch.index)
+    changed = example.to(dtype)
+    return changed.model, changed.batch
 
 
 def stepped(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,6 +20,9 @@ Rule = Callable[[Tensor, Tensor], Tensor]
 
 Weighing = Callable[[Tensor, int], Tensor]
 """From a path and the number of candidates to the weight of each candidate."""
+
+Paths = tuple[Tensor, Tensor, Tensor]
+"""Candidates of some of the ways that things can go, their paths, and their probabilities given the start."""
 
 
 def share_of_moves(path: Tensor, candidates: int) -> Tensor:
@@ -42,15 +44,6 @@ def transition_matrix(inference: Tensor, log_weights: Tensor) -> Tensor:
     return matrix + torch.diag(1 - matrix.sum(1))
 
 
-@dataclass(frozen=True)
-class Paths:
-    """Some of the ways that things can go, with their probabilities given where the chain starts."""
-
-    candidates: Tensor
-    path: Tensor
-    probability: Tensor
-
-
 def every_path(rule: Rule, inference: Tensor, log_weights: Tensor, moves: int) -> Iterator[Paths]:
     """All starts, all proposals and all pieces of the uniforms; the probabilities of a start sum to one."""
     numbers = torch.arange(len(inference))
@@ -58,7 +51,7 @@ def every_path(rule: Rule, inference: Tensor, log_weights: Tensor, moves: int) -
     proposed = inference[candidates[1:]].prod(0)
     weights = log_weights[candidates]
     for uniforms, probability in every_piece(weights):
-        yield Paths(candidates, rule(weights, uniforms), proposed * probability)
+        yield candidates, rule(weights, uniforms), proposed * probability
 
 
 def every_piece(log_weights: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -79,9 +72,9 @@ def _edges(log_weights: Tensor) -> Tensor:
 def kernel(rule: Rule, inference: Tensor, log_weights: Tensor, moves: int) -> Tensor:
     """The transition matrix of so many moves of the rule."""
     matrix = torch.zeros(len(inference), len(inference), dtype=torch.float64)
-    for paths in every_path(rule, inference, log_weights, moves):
-        last = paths.candidates.gather(0, paths.path[-1:]).squeeze(0)
-        matrix.index_put_((paths.candidates[0], last), paths.probability, accumulate=True)
+    for candidates, path, probability in every_path(rule, inference, log_weights, moves):
+        last = candidates.gather(0, path[-1:]).squeeze(0)
+        matrix.index_put_((candidates[0], last), probability, accumulate=True)
     return matrix
 
 
@@ -90,7 +83,7 @@ def expected_occupancy(
 ) -> Tensor:
     """The expected weight of each state in the gradient, from a start that follows the given probabilities."""
     total = torch.zeros_like(inference)
-    for paths in every_path(rule, inference, log_weights, moves):
-        weight = weighing(paths.path, moves + 1) * paths.probability * start[paths.candidates[0]]
-        total.index_put_((paths.candidates,), weight, accumulate=True)
+    for candidates, path, probability in every_path(rule, inference, log_weights, moves):
+        weight = weighing(path, moves + 1) * probability * start[candidates[0]]
+        total.index_put_((candidates,), weight, accumulate=True)
     return total

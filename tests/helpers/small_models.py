@@ -6,6 +6,7 @@ gradient to be far from zero, and a nonlinear decoder.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -41,6 +42,12 @@ class Example:
 
     model: LatentVariableModel
     batch: Batch
+
+    def to(self, dtype: torch.dtype) -> Example:
+        """A copy in another precision."""
+        context = None if self.batch.context is None else self.batch.context.to(dtype)
+        batch = replace(self.batch, x=self.batch.x.to(dtype), context=context)
+        return Example(copy.deepcopy(self.model).to(dtype), batch)
 
     @property
     def network(self) -> BeliefNetwork:

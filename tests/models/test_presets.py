@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
+from helpers.refusals import refuses
 from jsa import BeliefNetwork, Layer, StructuredPrediction
-from jsa.errors import UsageError
 from jsa.models.networks import Perceptron
 from jsa.models.presets import MODELS, preset
 from jsa.models.registry import build_model
@@ -109,7 +108,7 @@ def test_the_prior_is_fixed_and_fair(name: str) -> None:
 
 NEEDS_A_CONTEXT = "a conditional model needs data with a context"
 
-REFUSALS: list[tuple[Callable[[], object], str]] = [
+test_what_cannot_be_is_refused = refuses(
     (lambda: preset("nonlinaer"), "did you mean 'nonlinear'"),
     (lambda: build_model(preset("linear"), HALF, 392), NEEDS_A_CONTEXT),
     (lambda: build_model(preset("structured"), HALF, 0), NEEDS_A_CONTEXT),
@@ -117,10 +116,4 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: replace(preset("linear"), latents=(0,)), "at least 1 unit"),
     (lambda: replace(preset("linear"), hidden=(200, 0)), "at least 1 unit"),
     (lambda: replace(preset("linear"), conditional=True, prior="learned", latents=(5, 5)), "one stochastic layer"),
-]
-
-
-@pytest.mark.parametrize(("call", "sentence"), REFUSALS)
-def test_what_cannot_be_is_refused(call: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        call()
+)

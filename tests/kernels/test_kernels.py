@@ -1,8 +1,10 @@
-"""Metropolis independence sampling: its invariant distribution is the posterior, exactly."""
+"""The kernels move as they are defined, and their invariant distribution is the posterior, exactly."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from helpers.significance import assert_frequencies
 from helpers.small_models import Enumerated, Example, repeated, state_numbers
 from jsa.experiments.worker import stale_weight_path
 from jsa.importance import independence_path
-from jsa.kernels import metropolis_independence
+from jsa.kernels import Trajectory, conditional_importance, metropolis_independence
 from jsa.model_calls import posterior_of
 
 
@@ -26,10 +28,32 @@ def columns(exact: Enumerated) -> list[tuple[torch.Tensor, torch.Tensor, torch.T
     return list(zip(exact.posterior.T, exact.inference.T, exact.log_weights.T, strict=True))
 
 
-def test_one_move_is_reversible_for_the_posterior(exact: Enumerated) -> None:
+def importance_matrix(inference: torch.Tensor, log_weights: torch.Tensor) -> torch.Tensor:
+    """A move of two proposals: the state and all pairs of them, each candidate in proportion to its weight."""
+    candidates = torch.cartesian_prod(*[torch.arange(len(inference))] * 3)
+    probability = inference[candidates[:, 1:]].prod(1, keepdim=True) * log_weights[candidates].softmax(1)
+    matrix = torch.zeros(len(inference), len(inference), dtype=torch.float64)
+    return matrix.index_put_((candidates[:, :1].expand_as(candidates), candidates), probability, accumulate=True)
+
+
+def three_moves(inference: torch.Tensor, log_weights: torch.Tensor) -> torch.Tensor:
+    return transition_matrix(inference, log_weights).matrix_power(3)
+
+
+Definition = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+KERNELS: list[tuple[Callable[..., Trajectory], Definition]] = [
+    (partial(metropolis_independence, moves=1), transition_matrix),
+    (partial(metropolis_independence, moves=3), three_moves),
+    (partial(conditional_importance, proposals=2), importance_matrix),
+]
+
+
+@pytest.mark.parametrize("definition", [transition_matrix, importance_matrix])
+def test_a_move_is_reversible_for_the_posterior(exact: Enumerated, definition: Definition) -> None:
     for posterior, inference, log_weights in columns(exact):
-        matrix = transition_matrix(inference, log_weights)
+        matrix = definition(inference, log_weights)
         assert (matrix >= 0).all()
+        assert (matrix.sum(1) - 1).abs().max() < 1e-12
         flow = posterior.unsqueeze(1) * matrix
         assert (flow - flow.T).abs().max() < 1e-12
         assert (posterior @ matrix - posterior).abs().max() < 1e-12
@@ -55,17 +79,17 @@ def test_stale_weights_break_the_invariance(exact: Enumerated, rule: Rule, invar
     assert change < 1e-12 if invariant else change > 1e-3
 
 
-@pytest.mark.parametrize("moves", [1, 3])
-def test_sampled_moves_have_the_law_of_the_matrix(example: Example, exact: Enumerated, moves: int) -> None:
+@pytest.mark.parametrize(("move", "definition"), KERNELS)
+def test_sampled_moves_have_the_law_of_the_matrix(
+    example: Example, exact: Enumerated, move: Callable[..., Trajectory], definition: Definition
+) -> None:
     chains = 2_000
     for row, (_, inference, log_weights) in enumerate(columns(exact)):
-        expected = transition_matrix(inference, log_weights).matrix_power(moves)
+        expected = definition(inference, log_weights)
         alike = repeated(example.batch.take(torch.tensor([row])), chains * len(exact.states))
         start = torch.arange(len(exact.states)).repeat_interleave(chains)
-        posterior = posterior_of(example.model, alike)
-        moved = metropolis_independence(example.model, alike, posterior, exact.states[start], moves)
-        last = state_numbers(example.model, moved.last)
-        for state, ends in enumerate(last.split(chains)):
+        moved = move(example.model, alike, posterior_of(example.model, alike), exact.states[start])
+        for state, ends in enumerate(state_numbers(example.model, moved.last).split(chains)):
             assert_frequencies(ends, expected[state])
 
 
