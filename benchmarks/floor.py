@@ -60,7 +60,7 @@ def passes(model: Model, work: Work) -> list[Pass]:
         return [
             Pass(_widths(model.inference), 0, work.rows, False, True),
             Pass(_widths(model.prior), 0, work.rows, False, True),
-            # The part of the first product that depends on the context alone is needed once a row.
+            # The part of the first product that depends on the context alone is needed once per row.
             Pass((_widths(model.generative)[0] - latent, hidden), 0, work.rows, False, False),
             Pass((latent, hidden), *states, work.through_states, False),
             Pass((hidden, *rest), *states, True, True),

@@ -138,7 +138,7 @@ def test_a_table_with_one_test_row_has_no_error_over_rows(here: Path, jsa: Termi
     save("one.npy", blocks(1, seed=1))
     files, few = "--data mine.npy --test-file one.npy --out run", "--epochs 2 --leading-epochs 2 --validate-every 1"
     trained = jsa("train", files, *SIZES, few, "--test-samples 1").out
-    assert "(one row has no error) (one sample a row has no Monte Carlo error)" in trained
+    assert "(one row has no error) (one sample per row has no Monte Carlo error)" in trained
     assert strictly(Path("run/evaluation.json"))["test"]["row_error"] is None
     strictly(Path("run/rescored.json"))
     # Read back, it says the same: by a finished run that is continued, and by a page.

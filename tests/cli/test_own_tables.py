@@ -95,8 +95,8 @@ def test_a_run_that_begins_again_may_do_so_with_a_mended_table(run: Path, jsa: T
         (
             *(np.column_stack([np.arange(200), spelled(200)]), ",a,b,c,d,e,f,g,h,i,j,k,l"),
             "; 13 columns, 200 classes",
-            "note: values above 1 stand only in column 1 of new.csv and give every column 200 classes: remove from the "
-            "table what is no variable, row numbers for instance, or check the table with --data-classes 2",
+            "note: values above 1 occur only in column 1 of new.csv and give every column 200 classes: remove columns "
+            "that are not variables, such as row numbers, or check the table with --data-classes 2",
         ),
     ],
     ids=["binary", "classes", "row numbers"],

@@ -104,7 +104,7 @@ def test_words_that_a_terminal_cannot_show_are_shown_for_all_that(tmp_path: Path
 
 def test_other_words_are_refused(folder: Path, jsa: Terminal) -> None:
     save("other.csv", [["sometimes", "red", "no", "1"]] * 2)
-    sentence = "holds 'sometimes', which is none of the words of that column in the data of the run: no, yes"
+    sentence = "holds 'sometimes', which is not one of the words of that column in the data of the run: no, yes"
     assert sentence in jsa.refuses("evaluate run --data other.csv", code=1)
 
 

@@ -113,7 +113,7 @@ def test_a_context_must_leave_something_on_both_sides(rows: IndexedDataset, colu
         ({"rows": rows_of([0, 2])}, "rows holds the value 2, but 2 classes go up to 1"),
         ({"rows": torch.zeros(2, 3)}, "rows must be a uint8 tensor of two dimensions"),
         ({"rows": torch.zeros(2, dtype=torch.uint8)}, "rows must be a uint8 tensor of two dimensions"),
-        ({"rows": torch.zeros(0, 3, dtype=torch.uint8)}, "holds nothing"),
+        ({"rows": torch.zeros(0, 3, dtype=torch.uint8)}, "has no values"),
         ({"missing": torch.zeros(2, 1) > 0}, r"missing must be a bool tensor of shape \(1, 2\)"),
         ({"missing": torch.zeros(1, 2)}, "it is torch.float32"),
         ({"schema": Schema.of(3)}, "rows of 2 columns need a schema of that width without context"),

@@ -200,7 +200,7 @@ def test_one_sample_claims_no_error_that_it_cannot_know() -> None:
     assert math.isnan(found.upward_bias)
     assert found.warning is not None
     assert "ELBO" in found.warning
-    assert str(found).endswith("(one sample a row has no Monte Carlo error)")
+    assert str(found).endswith("(one sample per row has no Monte Carlo error)")
     assert "nan" not in str(found)
 
 

@@ -178,7 +178,7 @@ def check_bytes(name: str, values: Tensor) -> None:
             f"it is {values.dtype} of shape {tuple(values.shape)}"
         )
     if values.numel() == 0:
-        raise UsageError(f"{name} of shape {tuple(values.shape)} holds nothing")
+        raise UsageError(f"{name} of shape {tuple(values.shape)} has no values: give 1 or more rows and columns")
 
 
 def _check_context(columns: int, schema: Schema) -> None:

@@ -1,4 +1,4 @@
-"""The methods, one a file; ``registry`` maps the names of the command line to them."""
+"""The methods, one per file; ``registry`` maps the names of the command line to them."""
 
 from jsa.estimators.arm import ARM
 from jsa.estimators.arms import ARMS

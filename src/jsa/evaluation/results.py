@@ -45,7 +45,7 @@ class Likelihood:
         if not self.samples:
             return f"{self.nll:.3f} {over_rows}, exact"
         if self.samples == 1:
-            return f"{self.nll:.3f} {over_rows} (one sample a row has no Monte Carlo error)"
+            return f"{self.nll:.3f} {over_rows} (one sample per row has no Monte Carlo error)"
         annealed = f" of {self.annealing_steps} annealing steps" if self.annealing_steps else ""
         return (
             f"{self.nll:.3f} {over_rows} +- {self.monte_carlo_error:.3f} "
@@ -57,11 +57,11 @@ class Likelihood:
     def warning(self) -> str | None:
         """A sentence for the user if the samples are too few to rely on the figure, else None."""
         if self.samples == 1:
-            return "one sample a row is the ELBO and cannot tell its own error: take more for a likelihood"
+            return "one sample per row gives the ELBO without an error: take more samples for a likelihood"
         if not self.samples or self.upward_bias < TRUSTED_BIAS:
             return None
         return (
-            f"{self.samples} samples are too few for this model to tell its NLL to 0.1 nat: the estimate is biased "
+            f"{self.samples} samples are too few to estimate the NLL of this model to 0.1 nat: the estimate is biased "
             f"upward by {self.upward_bias:.2f} or more (compare only figures with equal sample counts)"
         ) + (
             ""

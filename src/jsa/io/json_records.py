@@ -98,7 +98,7 @@ def read_json(path: Path) -> Any:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise UsageError(f"there is no file {path}") from None
+        raise UsageError(f"there is no file {path}: check the path") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(content) > LARGEST_FILE:

@@ -115,11 +115,17 @@ def test_another_table_has_the_classes_of_the_run(tmp_path: Path, schema: Schema
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ("yes,red,3\nyes,pink,3\n", r"row 2, column 2 \(.*\) holds 'pink', which is none of .* run: blue, green, red"),
+        (
+            "yes,red,3\nyes,pink,3\n",
+            r"row 2, column 2 \(.*\) holds 'pink', which is not one of .* run: blue, green, red",
+        ),
         ("yes,red,3\n1,red,3\nyes,red,3\n", "line 2, column 1 holds 1, but the others of its column are words"),
         ("yes,red,3\nyes,red,4\n", r"row 2, column 3 \(counted from 1\) holds 4, but 4 classes go up to 3"),
         # A first line of which words are known is a row.
-        *((f"maybe,red,\n{more}", r"row 1, column 1 \(.*\) holds 'maybe', which is none") for more in ("no,,1\n", "")),
+        *(
+            (f"maybe,red,\n{more}", r"row 1, column 1 \(.*\) holds 'maybe', which is not one")
+            for more in ("no,,1\n", "")
+        ),
         ("1,red,3\n0,blue,2\n", r"column 1 \(counted from 1\) holds numbers, but words in the data of the run"),
     ],
 )
@@ -192,17 +198,17 @@ MIXED = "".join(f"{'mf'[row % 2]},{row % 2},{row // 2 % 2}\n" for row in range(3
         ),
         (
             "a,b,c\n" + "".join(f"{row},yes,{row % 2}\n{row},no,1\n" for row in range(30)),
-            "values above 1 stand only in column 1 of table.csv and give every column of numbers 30 classes: remove "
-            "from the table what is no variable, row numbers for instance, or check the table with --data-classes 2",
+            "values above 1 occur only in column 1 of table.csv and give every column of numbers 30 classes: remove "
+            "columns that are not variables, such as row numbers, or check the table with --data-classes 2",
         ),
         (
             "sex,2,3\n" + MIXED,
-            "values above 1 stand only in the first row of table.csv and give every column of numbers 4 classes: "
+            "values above 1 occur only in the first row of table.csv and give every column of numbers 4 classes: "
             "remove that row if it is a header, or check the table with --data-classes 2",
         ),
         (
             "sex,0,1\n" + MIXED,
-            "words of the first line of table.csv, such as 'sex', stand nowhere else in their columns: if it is a "
+            "words of the first line of table.csv, such as 'sex', occur nowhere else in their columns: if it is a "
             "header, leave no numbers in it, for a line with numbers is a row",
         ),
         (
@@ -212,11 +218,11 @@ MIXED = "".join(f"{'mf'[row % 2]},{row % 2},{row // 2 % 2}\n" for row in range(3
         ),
         (
             "violet,red\n" + "rose,red\ntulip,green\ntulip,red\n" * 5,
-            "the first line of table.csv is taken for a row, not for a header, for 'red' stands again in its column",
+            "the first line of table.csv is taken for a row, not for a header, for 'red' occurs again in its column",
         ),
         (
             ("smokes,sex\n" + "yes,m\nno,f\nno,m\n" * 10) * 2,
-            "the first line of table.csv comes again, and its words stand in no other line: remove what are headers",
+            "the first line of table.csv is repeated, and its words occur in no other line: remove repeated headers",
         ),
         (
             "drinks,smokes\n" + "None,no\nmuch,yes\nlittle,no\n" * 5,
@@ -249,7 +255,7 @@ def test_a_header_of_known_names_is_one_though_its_words_are_known(tmp_path: Pat
     # Without names that are known, it is a row, and said to be.
     found = read_csv(written(tmp_path, "other,sex\nother,f\nother,m\nnone of these,m\n"))
     assert (found.names, len(found.values)) == (None, 4)
-    assert "is taken for a row, not for a header, for 'other' stands again" in found.remarks[0]
+    assert "is taken for a row, not for a header, for 'other' occurs again" in found.remarks[0]
 
 
 def test_words_beside_arrays_are_refused(tmp_path: Path) -> None:

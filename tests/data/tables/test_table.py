@@ -123,8 +123,8 @@ NO_VALUE = r"column {} \(counted from 1\) has no value in the rows to .* out$"
     [
         (np.zeros(5), r"has the shape \(5,\), but a table has two dimensions"),
         (np.zeros((5, 2, 2)), r"has the shape \(5, 2, 2\), but a table has two dimensions"),
-        (np.zeros((0, 2)), "has 0 rows and 2 columns: it holds nothing"),
-        (np.zeros((2, 0)), "has 2 rows and 0 columns: it holds nothing"),
+        (np.zeros((0, 2)), "has 0 rows and 2 columns, so it is empty"),
+        (np.zeros((2, 0)), "has 2 rows and 0 columns, so it is empty"),
         (np.array([["0", "1"]]), "holds values of type <U1"),
         (np.zeros((2, 2), dtype=complex), "holds values of type complex128"),
         (with_gaps(20, (3, ROWS)), r"row 4 \(counted from 1\) has no value at all: leave it out"),
@@ -218,7 +218,7 @@ def test_all_rows_of_another_table() -> None:
 def test_odd_values_are_remarked_upon_unless_the_classes_are_given() -> None:
     values = np.column_stack([np.arange(20), spelled(20)])
     (note,) = loaded(values).notes
-    assert note.startswith("values above 1 stand only in column 1 of table.npy and give every column 20 classes: remo")
+    assert note.startswith("values above 1 occur only in column 1 of table.npy and give every column 20 classes: remo")
     assert loaded(values, classes=20).notes == loaded(spelled(20)).notes == ()
 
 

@@ -77,11 +77,11 @@ def test_row_numbers_beside_classes_are_named() -> None:
     numbered = GRADES.copy()
     numbered[:, 0] = np.arange(30)
     (note,) = of(30, t=numbered)
-    assert "values above 4 stand only in column 1 of t.csv and give every column 30 classes: remove from" in note
+    assert "values above 4 occur only in column 1 of t.csv and give every column 30 classes: remove columns" in note
     assert note.endswith("--data-classes 5")
     header = GRADES.copy()
     header[0] = np.arange(20)
-    assert "values above 4 stand only in the first row of t.csv" in of(20, t=header)[0]
+    assert "values above 4 occur only in the first row of t.csv" in of(20, t=header)[0]
 
 
 def test_a_column_of_some_more_classes_is_data() -> None:

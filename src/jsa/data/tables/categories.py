@@ -70,8 +70,8 @@ def recoded(values: Values, words: Words, wanted: Words, source: str, where: str
             row = int(np.flatnonzero(there & np.isin(numbers[:, column], strange))[0])
             found = own[int(numbers[row, column])]
             raise DataError(
-                f"{place(source, row, column)} holds {shortened(found)!r}, which is none of the words of that column "
-                f"{where}: {listed(known)}"
+                f"{place(source, row, column)} holds {shortened(found)!r}, which is not one of the words of that "
+                f"column {where}: {listed(known)}"
             )
         translation = np.array([classes[word] for word in own], dtype=np.uint8)
         numbers[there, column] = translation[numbers[there, column]]

@@ -120,7 +120,7 @@ class Cells:
         else:
             header = f"; {_NO_HEADER}" if row == 0 and not self._has_header else ""
             fault = (
-                f"holds '{shortened(cell)}', which is no number: write values as 0, 1, 2 and so on, or its whole "
+                f"holds '{shortened(cell)}', which is not a number: write values as 0, 1, 2 and so on, or its whole "
                 f"column as words{header}"
             )
         raise DataError(f"{self._source}: line {self._lines[row]}, column {column + 1} {fault}")
@@ -133,7 +133,7 @@ class Cells:
         if kind == _WORD and not _DECIMAL_COMMA.fullmatch(held):
             if len(held) <= _LONGEST_WORD and not _CONTROL.search(held):
                 return None
-            return f"holds '{shortened(cell)}', which is no number and no word"
+            return f"holds '{shortened(cell)}', which is neither a number nor a word"
         if kind == _NUMBER and 0 <= float(cell) <= 255 and float(cell).is_integer():
             return None
         numbered = "; leave out a column of row numbers" if row > 1 and held in (str(row), str(row + 1)) else ""

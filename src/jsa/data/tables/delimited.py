@@ -114,7 +114,7 @@ def _of_cells(path: Path, layout: Layout, *, is_header: bool) -> TextTable:
     if layout.header is not None and again and not is_header:
         if len(again) < len(layout.header) - sum(map(is_missing, layout.header)):
             remarks.append(
-                f"the first line of {path} is taken for a row, not for a header, for '{shortened(again[0])}' stands "
+                f"the first line of {path} is taken for a row, not for a header, for '{shortened(again[0])}' occurs "
                 "again in its column"
             )
         layout = layout.without_header()

@@ -69,10 +69,10 @@ def first_line_remarks(values: Values, words: Words, path: str) -> list[str]:
     if (counts == 1).all():
         word = shortened(words[of_words[0]][int(numbers[0, of_words[0]])])
         return [
-            f"words of the first line of {path}, such as '{word}', stand nowhere else in their columns: if it is a "
+            f"words of the first line of {path}, such as '{word}', occur nowhere else in their columns: if it is a "
             "header, leave no numbers in it, for a line with numbers is a row"
         ]
     lines = int(as_first.all(axis=1).sum())
     if len(of_words) > 1 and lines > 1 and np.all(counts == lines):
-        return [f"the first line of {path} comes again, and its words stand in no other line: remove what are headers"]
+        return [f"the first line of {path} is repeated, and its words occur in no other line: remove repeated headers"]
     return []

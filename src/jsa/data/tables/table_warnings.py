@@ -27,7 +27,7 @@ def about_numbers(tables: Mapping[str, Values], words: Words = ()) -> tuple[str,
     Example:
         >>> numbered = np.array([[0, 1, 0], [1, 0, 0], [2, 1, 1]], dtype=np.uint8)
         >>> about_numbers({"t.csv": Values(numbered)})[0].partition(" and ")[0]
-        'values above 1 stand only in column 1 of t.csv'
+        'values above 1 occur only in column 1 of t.csv'
     """
     columns = np.array([column for column, known in enumerate(words) if not known]) if any(words) else None
     if columns is not None:
@@ -77,11 +77,11 @@ def _few_places(tables: Mapping[str, Values], classes: int, columns: np.ndarray 
         if len(found) == len(highest) or not _stands_out(classes, others):
             return ()
         place = _named((found if columns is None else columns[found]).tolist())
-        way_on = "remove from the table what is no variable, row numbers for instance"
+        way_on = "remove columns that are not variables, such as row numbers"
     usual, every = max(1, others), "every column" if columns is None else "every column of numbers"
     sources = [source for source, table in tables.items() if int(table.numbers.max()) > usual]
     return (
-        f"values above {usual} stand only in {place} of {' and '.join(sources)} and give {every} {classes} "
+        f"values above {usual} occur only in {place} of {' and '.join(sources)} and give {every} {classes} "
         f"classes: {way_on}, or check the table with --data-classes {usual + 1}",
     )
 

@@ -66,7 +66,9 @@ def as_values(table: np.ndarray, source: str) -> Values:
     if table.ndim != 2:
         raise DataError(f"{source} has the shape {table.shape}, but a table has two dimensions, rows and columns")
     if table.size == 0:
-        raise DataError(f"{source} has {table.shape[0]} rows and {table.shape[1]} columns: it holds nothing")
+        raise DataError(
+            f"{source} has {table.shape[0]} rows and {table.shape[1]} columns, so it is empty: give 1 or more of both"
+        )
     if table.dtype.kind not in "buif":
         raise DataError(f"{source} holds values of type {table.dtype}, but {RULE}")
     missing = np.isnan(table) if table.dtype.kind == "f" else None
