@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from helpers.damage import cut
+from helpers.damage import Damage, cut, flipped, kept
 from helpers.published_images import bits_of, published, put, sha256
 from jsa.data import Splits, load
 from jsa.data.published_files import SALAKHUTDINOV, PublishedBits
@@ -67,43 +66,34 @@ def test_both_kinds_of_file_hold_the_rows(
     assert len(read(None).train) == 70
 
 
-def flipped(array: np.ndarray) -> np.ndarray:
-    array = array.copy()
-    array[2, 50] ^= 1
-    return array
+def replaced(name: str, array: np.ndarray) -> Callable[[Path], object]:
+    """The packed file with another array."""
+    return lambda folder: put_packed(folder, **{name: array})
+
+
+def damaged(damage: Damage) -> Callable[[Path], object]:
+    """The text with damaged validation rows."""
+    return lambda folder: damage(put_text(folder) / "binarized_mnist_valid.amat")
+
+
+FLIPPED = PACKED["test"] ^ (np.arange(98) == 50).astype(np.uint8)
 
 
 @pytest.mark.parametrize(
-    ("changed", "sentence"),
+    ("put_files", "sentence"),
     [
-        ({"test": flipped(PACKED["test"])}, r"does not hold the published binarized_mnist_test.amat"),
-        ({"valid": np.zeros((3, 784), np.uint8)}, "does not hold the array 'valid' of 3 x 98 bytes"),
-        ({"valid": np.zeros((3, 98), np.int64)}, "does not hold the array 'valid' of 3 x 98 bytes"),
-        ({"valid": np.zeros(0)}, "does not hold the array 'valid'"),
+        (replaced("test", FLIPPED), r"does not hold the published binarized_mnist_test.amat"),
+        (replaced("valid", np.zeros((3, 784), np.uint8)), "does not hold the array 'valid' of 3 x 98 bytes"),
+        (replaced("valid", np.zeros((3, 98), np.int64)), "does not hold the array 'valid' of 3 x 98 bytes"),
+        (replaced("valid", np.zeros(0)), "does not hold the array 'valid'"),
+        (damaged(flipped(100, bit=0)), r"_valid.amat is not the .*jsa data fetch"),
+        (damaged(kept(-1)), f"for it has {3 * 1568 - 1} bytes instead of {3 * 1568}"),
+        (lambda folder: cut(0.9)(put_packed(folder) / PACKED_NAME), f"{PACKED_NAME} is not a whole .npz file"),
     ],
 )
-def test_other_arrays_are_refused(tmp_path: Path, changed: dict[str, np.ndarray], sentence: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, put_files: Callable[[Path], object], sentence: str) -> None:
+    put_files(tmp_path)
     with pytest.raises(DataError, match=sentence):
-        read(put_packed(tmp_path, **changed))
-
-
-@pytest.mark.parametrize(
-    ("damage", "sentence"),
-    [
-        (lambda text: text[:100] + bytes([text[100] ^ 1]) + text[101:], r"_valid.amat is not the .*jsa data fetch"),
-        (lambda text: text[:-1], f"for it has {3 * 1568 - 1} bytes instead of {3 * 1568}"),
-    ],
-)
-def test_other_text_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes], sentence: str) -> None:
-    path = put_text(tmp_path) / "binarized_mnist_valid.amat"
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(DataError, match=sentence):
-        read(tmp_path)
-
-
-def test_a_packed_file_cut_short_is_refused(tmp_path: Path) -> None:
-    cut(0.9)(put_packed(tmp_path) / PACKED_NAME)
-    with pytest.raises(DataError, match=f"{re.escape(PACKED_NAME)} is not a whole .npz file"):
         read(tmp_path)
 
 

@@ -112,6 +112,7 @@ def test_results_of_another_table_of_the_same_name_are_not_reused(
     assert "2 runs, 0 of them done" in jsa(*flags(other, whole), "--dry-run").out
 
 
+@pytest.mark.usefixtures("_no_job")
 @pytest.mark.parametrize(
     ("option", "folder", "sentence"),
     [
@@ -121,9 +122,8 @@ def test_results_of_another_table_of_the_same_name_are_not_reused(
     ],
 )
 def test_what_would_fail_in_the_end_is_refused_before_the_work(
-    table: Path, tmp_path: Path, jsa: Terminal, monkeypatch: pytest.MonkeyPatch, option: str, folder: str, sentence: str
+    table: Path, tmp_path: Path, jsa: Terminal, option: str, folder: str, sentence: str
 ) -> None:
-    monkeypatch.setattr(subprocess, "Popen", None)
     (tmp_path / "file").write_text("")
     (tmp_path / "damaged" / "table1" / "short").mkdir(parents=True)
     (tmp_path / "damaged" / "table1" / "short" / "linear-jsa-seed0.json").write_text("{")

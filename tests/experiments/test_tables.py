@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.own_tables import write
 from helpers.small_results import result
 from jsa.cli.arguments import parse
 from jsa.cli.commands.train import TrainArguments, default_arguments
@@ -98,10 +99,12 @@ def test_a_plan_takes_what_was_asked_for() -> None:
     assert [(job.table, job.column, job.seed) for job in jobs] == [
         (table, column, seed) for seed in (0, 1) for table, column in (("table1", "linear"), ("table3", "n5"))
     ]
-    with pytest.raises(UsageError, match="there is no method 'jas': did you mean 'jsa'"):
-        list(plan(["table1"], "paper", [0], ["jas"], [], Deviations()))
-    with pytest.raises(UsageError, match="there is no column 'n5'"):
-        list(plan(["table1"], "paper", [0], [], ["n5"], Deviations()))
+    for method, column, sentence in (
+        ("jas", "linear", "method 'jas': did you mean 'jsa'"),
+        ("jsa", "n5", "column 'n5'"),
+    ):
+        with pytest.raises(UsageError, match=f"there is no {sentence}"):
+            list(plan(["table1"], "paper", [0], [method], [column], Deviations()))
 
 
 def test_a_plan_drops_deviations_that_make_no_difference() -> None:
@@ -110,22 +113,17 @@ def test_a_plan_drops_deviations_that_make_no_difference() -> None:
 
 
 def test_an_own_table_is_known_by_its_content(tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
-
-    def group() -> str:
-        (job,) = plan(["table1"], "short", [0], ["jsa"], ["linear"], Deviations(data=str(path)))
+    def group(data: str) -> str:
+        (job,) = plan(["table1"], "short", [0], ["jsa"], ["linear"], Deviations(data=data))
         return str(job.group)
 
-    path.write_text("0,1\n")
-    first = group()
+    path = tmp_path / "mine.csv"
+    first, again, other = (group(str(write(path, text))) for text in ("0,1\n", "0,1\n", "1,1\n"))
     assert re.fullmatch(r"table1/short\+data=mine,table=[0-9a-f]{8}", first)
-    assert group() == first
-    path.write_text("1,1\n")
-    assert group() != first
+    assert first == again != other
     with pytest.raises(UsageError, match=r"there is no dataset or file nowhere\.csv"):
-        list(plan(["table1"], "short", [0], ["jsa"], ["linear"], Deviations(data="nowhere.csv")))
-    (named,) = plan(["table1"], "short", [0], ["jsa"], ["linear"], Deviations(data="mnist-static"))
-    assert str(named.group) == "table1/short+data=mnist-static"
+        group("nowhere.csv")
+    assert group("mnist-static") == "table1/short+data=mnist-static"
 
 
 def test_the_default_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

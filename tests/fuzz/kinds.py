@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from helpers.published_images import idx, published, published_images
+from helpers.published_images import contents_of, published, published_images, put, sha256
 from helpers.small_results import result, score
 from jsa import JSA, Batch, BeliefNetwork, ChainCache, LatentSpace, Layer
 from jsa.data.fashion_mnist import fashion_mnist
@@ -57,7 +57,7 @@ class Kind:
     """
 
     name: str
-    make: Callable[[Path], None]
+    make: Callable[[Path], object]
     open: Callable[[Path], object]
     mutations: Sequence[Mutation]
     checksummed: bool
@@ -215,12 +215,7 @@ def make_data_identity(folder: Path) -> None:
 
 
 GRAY = np.random.default_rng(0).integers(0, 256, (12, 4, 4))
-IMAGES = {
-    "train-images-idx3-ubyte": idx(GRAY[:8]),
-    "train-labels-idx1-ubyte": idx(np.arange(8)),
-    "t10k-images-idx3-ubyte": idx(GRAY[8:]),
-    "t10k-labels-idx1-ubyte": idx(np.arange(4)),
-}
+IMAGES = contents_of(GRAY[:8], GRAY[8:])
 PUBLISHED_IMAGES = published_images(IMAGES)
 
 PACKED_ROWS = {
@@ -234,14 +229,9 @@ AMAT = {
     for name, rows in PACKED_ROWS.items()
 }
 PUBLISHED_AMAT = {
-    name: PublishedBits(published(file, AMAT[file]), hashlib.sha256(rows.tobytes()).hexdigest())
+    name: PublishedBits(published(file, AMAT[file]), sha256(rows))
     for (name, rows), file in zip(PACKED_ROWS.items(), AMAT, strict=True)
 }
-
-
-def put(folder: Path, contents: dict[str, bytes]) -> None:
-    for name, content in contents.items():
-        (folder / name).write_bytes(content)
 
 
 def open_fashion(folder: Path) -> object:
