@@ -223,7 +223,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         return tags
 
     def _config(self, seed: int) -> RunConfig:
-        """These settings, as a run has them; a wrong one is refused with a sentence."""
+        """Return the settings as a training configuration, or refuse an invalid one."""
         check_at_least(1, samples=self.samples)
         latent_classes = _whole("latent_classes", self.latent_classes, lowest=2)
         hidden = _widths("hidden", self.hidden)

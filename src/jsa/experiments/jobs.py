@@ -50,11 +50,11 @@ class Deviations:
         check_at_least(20, draws=self.draws)
 
     def concerning(self, config: RunConfig) -> Deviations:
-        """Return those that make a difference to a run."""
+        """Return the deviations that affect a run."""
         return self if config.checkpoints.snapshot_every is not None else replace(self, draws=None)
 
     def applied(self, config: RunConfig) -> RunConfig:
-        """Return the configuration with these deviations."""
+        """Apply the deviations to a configuration."""
         if self.epochs is not None:
             config = with_epochs(config, self.epochs)
         validation = config.validation
@@ -128,7 +128,7 @@ class Job:
         return self.deviations.applied(within(config, cast(Budget, self.budget)))
 
     def made_with(self, config: RunConfig, followed_rows: int | None = None) -> bool:
-        """Whether a run with this configuration is one of this job, wherever its data was.
+        """Return whether a run with this configuration belongs to this job, whatever its data folder.
 
         Args:
             config: The configuration.

@@ -254,7 +254,7 @@ def epochs_done(job: Job, places: Places) -> tuple[int, str]:
 
 
 def _after_training(job: Job, folder: RunFolder) -> str:
-    """Tell what a run does after its epochs: it is scored, and the variances of its gradients are measured."""
+    """Describe what a run does after its epochs: the scoring, then the variance of its gradients."""
     every = job.config.checkpoints.snapshot_every
     if every is None or not folder.evaluation.is_file():
         return "scoring"

@@ -235,7 +235,7 @@ def table(name: str) -> Table:
 
 @cache
 def config_of(flags: str) -> RunConfig:
-    """Return the settings that flags of ``jsa train`` stand for, without importing the command line.
+    """Return the settings for flags of ``jsa train`` without importing the command line.
 
     >>> config_of("--model linear --epochs 3 --baseline none").method.baseline
     'none'
@@ -247,7 +247,7 @@ def config_of(flags: str) -> RunConfig:
     }
     model = str(given["model"])
     record = _with(to_record(RunConfig(model=model, network=preset(model))), given)
-    # What found no place is an unknown field.
+    # The remaining values are unknown fields.
     return from_record(RunConfig, {**record, **given})
 
 
@@ -273,7 +273,7 @@ SHORTER = 10
 
 
 def within(config: RunConfig, budget: Budget) -> RunConfig:
-    """Return the same experiment within a budget: the short one has a tenth of the epochs of each stage.
+    """Return the same experiment with a budget: the short one has a tenth of the epochs of each stage.
 
     >>> short = within(table("table1").cell("linear", "jsa").config, "short")
     >>> short.epochs, short.switch_epoch
@@ -283,7 +283,7 @@ def within(config: RunConfig, budget: Budget) -> RunConfig:
 
 
 def with_epochs(config: RunConfig, epochs: int) -> RunConfig:
-    """Return the same experiment with other epochs: stage switch and snapshots come at the same share of them.
+    """Return the same experiment with another number of epochs: stage switch and snapshots keep their share of them.
 
     Learning-rate schedules adapt to the epochs by themselves.
     """

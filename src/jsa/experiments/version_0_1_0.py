@@ -53,7 +53,7 @@ def with_names_of_today(record: Any) -> Any:
 
 
 def with_all_settings(config: Any) -> Any:
-    """Return the record of a configuration with every setting of today, and none that was cut."""
+    """Return the record of a configuration with every setting of today and without settings that were cut."""
     return _completed(_moved(config), SETTINGS, to_record(RunConfig()))
 
 

@@ -92,7 +92,7 @@ def _test_rows(test: RowsIdentity | None) -> str:
 
 
 def _command(folder: RunFolder, config: RunConfig) -> str:
-    """Return the command that runs it again, from the folder where a relative path leads to its table."""
+    """Return the command that repeats a run, in the folder to which relative paths refer."""
     known = DataIdentity.read(folder.path)
     relative = config.data not in names() and not Path(config.data).is_absolute()
     if known is None or not relative or known.started_in == Path.cwd():

@@ -20,7 +20,7 @@ class Setting:
 
 
 def flat(config: RunConfig) -> dict[str, str]:
-    """Return every setting as the command line names it.
+    """Return every setting by its name on the command line.
 
     >>> flat(RunConfig())["learning-rate"], flat(RunConfig())["hidden"], flat(RunConfig())["particles"]
     ('0.0003', '200 200', 'not given')
@@ -29,7 +29,7 @@ def flat(config: RunConfig) -> dict[str, str]:
 
 
 def changed(config: RunConfig) -> list[Setting]:
-    """Return the settings that are not the default of the model.
+    """Return the settings that differ from the defaults of the model.
 
     >>> changed(RunConfig(epochs=3))
     [Setting(name='epochs', value='3', default='20')]
