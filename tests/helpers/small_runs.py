@@ -17,7 +17,7 @@ from jsa.data import IndexedDataset, Scan
 from jsa.estimators.registry import build_estimator
 from jsa.evaluation.rows import Subset
 from jsa.io.tensor_files import load_tensors
-from jsa.runs.config import MachineConfig, RunConfig
+from jsa.runs.config import MachineConfig, MethodConfig, RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.identity import identity
 from jsa.training.callbacks import Callback
@@ -81,10 +81,11 @@ def patterned(rows: int, seed: int) -> IndexedDataset:
     return IndexedDataset(blocks.repeat_interleave(4, dim=1) ^ turned)
 
 
-class Changes(TypedDict, total=False):
+class ConfigChanges(TypedDict, total=False):
     """What a test may set otherwise."""
 
     estimator: str
+    method: MethodConfig
     epochs: int
     batch_size: int
     seed: int
@@ -96,7 +97,7 @@ class Changes(TypedDict, total=False):
     machine: MachineConfig
 
 
-def small_config(**changes: Unpack[Changes]) -> RunConfig:
+def small_config(**changes: Unpack[ConfigChanges]) -> RunConfig:
     config = RunConfig(
         epochs=6,
         batch_size=20,
@@ -127,7 +128,6 @@ def trained(
     watcher: Quiet | None = None,
     stop: StopRequest | None = None,
     seed: int = 0,
-    **options: object,
 ) -> tuple[BeliefNetwork, LeadingEpochs, Estimator]:
     """Trains the method of the configuration in a folder, from wherever the folder stands.
 
@@ -141,7 +141,12 @@ def trained(
     folder = new_folder(path, config)
     mapped = folder.mapped_chains if config.machine.mapped_chains else None
     estimator = build_estimator(
-        config.estimator, model.latent, inputs=8, rows=len(rows.train), options=options, cache_folder=mapped
+        config.estimator,
+        model.latent,
+        inputs=8,
+        rows=len(rows.train),
+        options=config.method.given,
+        cache_folder=mapped,
     )
     callbacks = [] if watcher is None else [watcher]
     leading = train(Learner(model, estimator), rows, config, folder, callbacks, stop, identity(config, rows.train))
@@ -157,18 +162,16 @@ def followed(config: RunConfig) -> dict[str, Subset]:
     )
 
 
-def trained_in_pieces(
-    path: Path, config: RunConfig, stops: list[int], watcher: type[Stopping] = Stopping, **options: object
-) -> None:
+def trained_in_pieces(path: Path, config: RunConfig, stops: list[int], watcher: type[Stopping] = Stopping) -> None:
     """The same training, stopped at these steps and continued by other objects."""
     for seed, step in enumerate(stops):
         stop = StopRequest()
         try:
-            trained(path, config, watcher(stop, step), stop, seed, **options)
+            trained(path, config, watcher(stop, step), stop, seed)
         except (InterruptedRunError, DeadError):
             continue
         raise AssertionError(f"the training ended before step {step}")
-    trained(path, config, None, None, len(stops), **options)
+    trained(path, config, seed=len(stops))
 
 
 def remains(path: Path) -> dict[str, object]:

@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_a_line_of_metrics_that_cannot_be_written_is_one_sentence(
 ) -> None:
     log = RunFolder.log
 
-    def full(self: RunFolder, record: object, start: int) -> int:
+    def full(self: RunFolder, record: Mapping[str, object], start: int) -> int:
         if start == 0:
             return log(self, record, start)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.metrics))

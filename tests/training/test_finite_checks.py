@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from typing import Literal, Unpack
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from helpers.small_runs import Quiet, differences, new_folder, patterned, small_config, small_model
+from helpers.small_runs import ConfigChanges, Quiet, differences, new_folder, patterned, small_config, small_model
 from jsa import JSA, Batch, BeliefNetwork, Estimate, Estimator, LatentSpace, LatentVariableModel, Layer
 from jsa.errors import NumericalError
 from jsa.estimators.nvil import NVIL
@@ -49,10 +50,14 @@ class Trapped(BeliefNetwork):
 
 
 def run_trapped(
-    path: Path, trap: str, non_finite: str, bad_row: int | None = BAD_ROW, **changes: object
+    path: Path,
+    trap: str,
+    non_finite: Literal["stop", "skip"],
+    bad_row: int | None = BAD_ROW,
+    **changes: Unpack[ConfigChanges],
 ) -> tuple[Trapped, Quiet]:
-    optimization = OptimizerConfig(learning_rate=0.02, non_finite=non_finite)  # type: ignore[arg-type]
-    config = small_config(epochs=2, optimization=optimization, **changes)
+    optimization = OptimizerConfig(learning_rate=0.02, non_finite=non_finite)
+    config = dataclasses.replace(small_config(epochs=2, optimization=optimization), **changes)
     torch.manual_seed(0)
     model, rows, watcher = Trapped(trap, bad_row), patterned(100, seed=1), Quiet()
     train(
@@ -177,8 +182,10 @@ class Spoiling(Callback):
 
 
 @pytest.mark.parametrize("non_finite", ["stop", "skip"])
-def test_a_step_that_spoilt_the_weights_is_named_and_not_kept(tmp_path: Path, non_finite: str) -> None:
-    config = small_config(optimization=OptimizerConfig(non_finite=non_finite))  # type: ignore[arg-type]
+def test_a_step_that_spoilt_the_weights_is_named_and_not_kept(
+    tmp_path: Path, non_finite: Literal["stop", "skip"]
+) -> None:
+    config = small_config(optimization=OptimizerConfig(non_finite=non_finite))
     model, folder = small_model(), new_folder(tmp_path / "run", config)
     estimator, rows = JSA(model.latent, 100), patterned(100, seed=1)
     sentence = r"at step 4 .*the weights model\..* are not finite, because the step before .*no checkpoint yet"

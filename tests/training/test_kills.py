@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import jsa.io.fault_injection
 from jsa.io.fault_injection import crash_at, crash_point
 
 TESTS = Path(__file__).parents[1]
@@ -29,7 +28,7 @@ def test_killed_runs_end_as_if_they_had_been_left_in_peace() -> None:
 
 def test_a_place_is_deadly_only_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     killed: list[int] = []
-    monkeypatch.setattr(jsa.io.fault_injection.os, "kill", lambda process, number: killed.append(number))
+    monkeypatch.setattr("jsa.io.fault_injection.os.kill", lambda process, number: killed.append(number))
     crash_point("here")
     crash_at("here:2")
     try:

@@ -13,6 +13,7 @@ from torch import nn
 from helpers.small_runs import Quiet, new_folder, patterned, small_config, small_model, trained
 from jsa import JSA, Batch, BeliefNetwork, Bernoulli, LatentSpace, LatentVariableModel, Layer, Learner
 from jsa.chains import FrozenChains
+from jsa.data import Scan
 from jsa.errors import NumericalError
 from jsa.evaluation.likelihood import exact_likelihood
 from jsa.posteriors import LayeredPosterior
@@ -32,7 +33,7 @@ def run_small(path: Path, config: RunConfig, estimator: str = "jsa") -> tuple[Be
 
 
 @pytest.mark.parametrize("scan", ["shuffle", "random"])
-def test_it_learns_and_leaves_its_files(tmp_path: Path, scan: str) -> None:
+def test_it_learns_and_leaves_its_files(tmp_path: Path, scan: Scan) -> None:
     untrained = exact_likelihood(small_model(), patterned(40, seed=2)).nll
     model, best, watcher = run_small(tmp_path / "run", small_config(epochs=30, scan=scan))
     assert exact_likelihood(model, patterned(40, seed=2)).nll < untrained - 1.0

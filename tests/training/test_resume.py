@@ -6,12 +6,14 @@ import dataclasses
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 import torch
+from torch.optim.swa_utils import AveragedModel
 
 from helpers.small_runs import (
+    ConfigChanges,
     Dying,
     Quiet,
     Stopping,
@@ -27,7 +29,7 @@ from jsa.chains import ChainCache
 from jsa.data.binarization import DynamicBinarization
 from jsa.errors import CheckpointError
 from jsa.estimators.registry import ESTIMATORS, build_estimator
-from jsa.runs.config import MachineConfig, RunConfig
+from jsa.runs.config import MachineConfig, MethodConfig, RunConfig
 from jsa.training import state
 from jsa.training.config import CheckpointConfig, OptimizerConfig, StageConfig, ValidationConfig
 from jsa.training.loop import TrainingRows, train
@@ -39,9 +41,9 @@ EVERY_STEP = CheckpointConfig(checkpoint_seconds=0)
 STOPS = [3, 5, 6, 13]
 
 
-def short(estimator: str = "jsa", **changes: object) -> RunConfig:
+def short(**changes: Unpack[ConfigChanges]) -> RunConfig:
     validation = ValidationConfig(validate_every=2, validation_samples=5)
-    config = small_config(epochs=3, stages=StageConfig(switch_epoch=1), validation=validation, estimator=estimator)
+    config = small_config(epochs=3, stages=StageConfig(switch_epoch=1), validation=validation)
     return dataclasses.replace(config, **changes)
 
 
@@ -53,14 +55,14 @@ def stopped_at(path: Path, config: RunConfig, step: int) -> None:
 
 @pytest.mark.parametrize("estimator", sorted(ESTIMATORS))
 def test_every_method_goes_on_to_the_bit(tmp_path: Path, estimator: str) -> None:
-    config = short(estimator)
-    options = {"baseline": "running"} if estimator == "reinforce" else {}
-    trained(tmp_path / "whole", config, **options)
-    trained_in_pieces(tmp_path / "pieces", config, STOPS, **options)
+    method = MethodConfig(baseline="running" if estimator == "reinforce" else None)
+    config = short(estimator=estimator, method=method)
+    trained(tmp_path / "whole", config)
+    trained_in_pieces(tmp_path / "pieces", config, STOPS)
     assert differences(tmp_path / "whole", tmp_path / "pieces") == []
 
 
-OTHERS = {
+OTHERS: dict[str, ConfigChanges] = {
     "cosine": {"optimization": OptimizerConfig(learning_rate=0.02, schedule="cosine")},
     "robbins-monro": {"optimization": OptimizerConfig(learning_rate=0.02, schedule="robbins-monro")},
     "sgd": {"optimization": OptimizerConfig(learning_rate=0.02, optimizer="sgd")},
@@ -183,7 +185,7 @@ WRONG: dict[str, tuple[object, str, Callable[..., None]]] = {
     "random state": (state, "restore_random_states", ignored),
     "optimizer": (state, "restore_optimizer", ignored),
     "weights": (torch.nn.Module, "load_state_dict", ignored),
-    "average": (state.AveragedModel, "load_state_dict", ignored),
+    "average": (AveragedModel, "load_state_dict", ignored),
     "chains": (ChainCache, "load_state_dict", ignored),
     **{what: (State, "_take", forgetting(what)) for what in ("means", "position", "best epoch")},
 }

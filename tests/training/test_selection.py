@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -12,8 +13,8 @@ import torch
 from helpers.small_runs import patterned, small_config, small_model, trained
 from jsa.data import Splits
 from jsa.errors import CheckpointError, UsageError
-from jsa.evaluation.likelihood import likelihood
-from jsa.evaluation.rows import Subset
+from jsa.evaluation.likelihood import Likelihood, likelihood
+from jsa.evaluation.rows import Rows, Subset
 from jsa.io.tensor_files import load_tensors
 from jsa.runs.config import MachineConfig, RunConfig
 from jsa.runs.final_test import Scoring
@@ -24,12 +25,18 @@ from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.weights import load_weights
 
 
-def unsteady(**validation: object) -> RunConfig:
+def unsteady(leading_epochs: int = 1, test_samples: int = 1000, followed_rows: int | None = None) -> RunConfig:
     """Steps so long, and validations so noisy, that the NLL goes up and down."""
     return small_config(
         epochs=12,
         optimization=OptimizerConfig(learning_rate=0.3),
-        validation=ValidationConfig(validate_every=1, validation_samples=3, **validation),
+        validation=ValidationConfig(
+            validate_every=1,
+            validation_samples=3,
+            leading_epochs=leading_epochs,
+            test_samples=test_samples,
+            followed_rows=followed_rows,
+        ),
     )
 
 
@@ -77,9 +84,10 @@ def test_what_was_rescored_before_a_stop_is_not_scored_again(tmp_path: Path, mon
     model, leading, _ = trained(tmp_path, config)
     folder, stop = RunFolder(tmp_path), StopRequest()
     scoring = Scoring(config, splits(), model, folder, stop)
-    evaluate, labels = scoring._likelihood, []
+    evaluate = scoring._likelihood
+    labels: list[str] = []
 
-    def stopping(rows: object, label: str) -> object:
+    def stopping(rows: Rows, label: str) -> Likelihood:
         labels.append(label)
         if len(labels) == 2:
             raise StopRequestedError
@@ -127,7 +135,7 @@ def test_snapshots_are_the_states_of_their_epochs(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.snapshots.iterdir()) == [f"epoch-{n}.safetensors" for n in (2, 4, 6)]
     for epoch in (2, 4, 6):
         _, notes = load_tensors(folder.snapshot(epoch))
-        assert json.loads(notes["progress"]["ended"])["epoch"] == epoch
+        assert json.loads(cast("dict[str, str]", notes["progress"])["ended"])["epoch"] == epoch
     weights, _ = load_tensors(folder.last)
     state, _ = load_tensors(folder.snapshot(6))
     assert all(torch.equal(state[f"learner:model.{name}"], tensor) for name, tensor in weights.items())

@@ -161,7 +161,8 @@ def test_another_thread_leaves_the_handlers_alone() -> None:
 
 
 def test_an_evaluation_can_be_left() -> None:
-    stop, seen = StopRequest(), []
+    stop = StopRequest()
+    seen: list[int] = []
     progress = stop.interrupting(seen.append)
     progress(3)
     stop.number = signal.SIGTERM
