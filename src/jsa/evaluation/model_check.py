@@ -259,6 +259,6 @@ def _deviation(expected: Float[Tensor, " states"], found: Float[Tensor, " states
 
 
 def _rows(batch: Batch, rows: Sequence[int]) -> Batch:
-    """Some rows as a batch of their own, which unlike taken ones knows nothing of the others."""
+    """Return some rows as a batch of their own, which unlike taken ones knows nothing of the others."""
     device = batch.x.device
     return batch.take(torch.tensor(list(rows), device=device)).to(device)

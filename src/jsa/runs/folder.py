@@ -47,7 +47,7 @@ class RunFolder(TrainingFolder):
         return folder
 
     def outputs(self, *, pictures: bool) -> list[Path]:
-        """What a run leaves for people, whose rows are pictures or a table."""
+        """List the files for people: pictures, or a table for rows that are not images."""
         return [*([self.samples, self.reconstructions] if pictures else [self.sample_table]), self.curves]
 
     @contextmanager

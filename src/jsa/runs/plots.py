@@ -25,12 +25,12 @@ COLUMNS = 10
 MARGIN = 2
 SCALE = 3
 NARROWEST, LARGEST_CELL = 240, 12
-"""Rows that are no images, of few columns, have cells of so many pixels at most, to be so wide."""
+"""Pixels: rows of few columns that are not images get larger cells, to be at least this wide."""
 
 
 @torch.no_grad()
 def reconstructed_rows(model: Model, rows: Dataset, count: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The first rows, and the means of p(x | h) for a draw h from q(h | x)."""
+    """Return the first rows, and the means of p(x | h) for a draw h from q(h | x)."""
     batch = rows.batch(torch.arange(min(count, len(rows))))
     with seeded(seed):
         posterior: Posterior = model.posterior(batch)
@@ -44,7 +44,7 @@ def reconstructed_rows(model: Model, rows: Dataset, count: int, seed: int) -> tu
 def save_grid(
     path: Path, rows: Tensor, image_shape: tuple[int, int] | None, classes: int = 2, scale: int = SCALE
 ) -> None:
-    """Writes rows as a picture: a grid of images, or one line of pixels a row where they are no images."""
+    """Write rows as a picture: a grid of images, or one line of pixels per row that is not an image."""
     values = rows.detach().cpu().float()
     if classes > 2:
         # The expected class, as a shade.
@@ -64,7 +64,7 @@ def save_grid(
 
 
 def save_pairs(path: Path, originals: Tensor, copies: Tensor, image_shape: tuple[int, int], classes: int = 2) -> None:
-    """Writes a row of pictures above a row of what became of them, again and again."""
+    """Write rows of pictures, each above the row of their reconstructions."""
     # Rows of gray fill the last line, so that the copies always begin a new one.
     missing = -len(originals) % COLUMNS
     both = [torch.cat([rows, rows.new_full((missing, rows.shape[1]), 0.5)]) for rows in (originals, copies)]

@@ -1,4 +1,4 @@
-"""What may happen at the moments of a training beside learning: figures, files and displays."""
+"""Callbacks for training progress: figures, files and displays."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ class Callback:
     """The moments of a training. Each method does nothing: override those you need."""
 
     def start(self, state: State) -> None:
-        """The training begins, or continues from this state."""
+        """Handle the start of the training, or of its continuation from this state."""
 
     def step(self, state: State) -> None:
-        """A step was made or skipped."""
+        """Handle a step that was made or skipped."""
 
     def validating(self, done: int, rows: int) -> None:
-        """An evaluation has done so many of its rows."""
+        """Handle the progress of an evaluation: so many of its rows are done."""
 
     def validated(self, state: State, record: dict[str, object], evaluate: Evaluate) -> None:
-        """The validation rows were evaluated: add further figures to the record of the epoch."""
+        """Handle a validation: add further figures to the record of the epoch."""
 
     def needs_checkpoint(self, state: State) -> bool:
         """Tell whether the state must be saved before ``epoch`` is called."""
         return False
 
     def epoch(self, state: State, record: Mapping[str, object]) -> None:
-        """An epoch has ended with these figures, and its weights are written.
+        """Handle the end of an epoch, whose weights and metrics are written.
 
         After a crash it may be called again for the same epoch: whatever it writes must then be the same.
         """
 
     def note(self, sentence: str) -> None:
-        """Something that whoever trains should know."""
+        """Handle a sentence that whoever trains should read."""
 
     def end(self) -> None:
-        """The training ends, or stops with an error."""
+        """Handle the end of the training, by success or by an error."""
 
 
 class FollowedRows(Callback):

@@ -33,7 +33,7 @@ class TrainingFolder:
         self.metrics = path / "metrics.jsonl"
 
     def leading_epoch(self, epoch: int) -> Path:
-        """The weights of a leading epoch, if more than the best one is kept."""
+        """Return the file of the weights of a leading epoch, if more than the best one is kept."""
         return self.leading / f"epoch-{epoch}.safetensors"
 
     def keep_leading(self, epochs: Collection[int]) -> None:
@@ -44,7 +44,7 @@ class TrainingFolder:
                 path.unlink()
 
     def snapshot(self, epoch: int) -> Path:
-        """The state at the end of an epoch, if snapshots are taken."""
+        """Return the file of the state at the end of an epoch, if snapshots are taken."""
         return self.snapshots / f"epoch-{epoch}.safetensors"
 
     def take_snapshot(self, epoch: int) -> None:
