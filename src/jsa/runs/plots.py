@@ -73,7 +73,7 @@ def save_pairs(path: Path, originals: Tensor, copies: Tensor, image_shape: tuple
 
 
 def save_curves(path: Path, metrics: Iterable[Mapping[str, float]]) -> None:
-    """Draws validation NLL, training bound and the health of the chains against the epoch."""
+    """Draw validation NLL, training bound and the health of the chains against the epoch."""
     records = list(metrics)
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
