@@ -38,6 +38,13 @@ def run(home: Path, trained: Path) -> Path:
     return home / "run"
 
 
+@pytest.fixture
+def folder(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that a module made once, to work in."""
+    monkeypatch.chdir(made)
+    return made
+
+
 @pytest.fixture(scope="session")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of blocks."""

@@ -36,19 +36,12 @@ def answers(seed: int, rows: int = 300, classes: int = 2) -> tuple[np.ndarray, n
 
 
 @pytest.fixture(scope="module")
-def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the run of a table with gaps, in ``run``."""
     folder = tmp_path_factory.mktemp("answers")
     table = save_answers(folder / "answers.csv", *answers(0))
     run_jsa("train --data", table, SIZES, "--out", folder / "run")
     return folder
-
-
-@pytest.fixture
-def folder(answered: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """That folder, to work in."""
-    monkeypatch.chdir(answered)
-    return answered
 
 
 def test_training_counts_what_is_missing(here: Path, jsa: Terminal) -> None:

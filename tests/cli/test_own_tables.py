@@ -29,11 +29,6 @@ def test_a_table_that_changed_is_refused(run: Path, jsa: Terminal, command: str,
     assert jsa.refuses(command, code=1).startswith(f"jsa: {OTHER_TABLE}: give the run its data back")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_table_that_is_the_same_is_taken(run: Path, command: str) -> None:
-    run_jsa(command)
-
-
 def test_other_test_rows_are_refused(home: Path, jsa: Terminal) -> None:
     save("d/other.csv", spelled(30, start=200))
     run_jsa("train --data d/t.csv --test-file d/other.csv", SIZES, "--out run")

@@ -39,18 +39,11 @@ def read_people(path: str) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def surveyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the run of a table of words, in ``run``."""
     folder = tmp_path_factory.mktemp("people")
     run_jsa("train --data", save(folder / "people.csv", people(400, seed=0)), SIZES, "--out", folder / "run")
     return folder
-
-
-@pytest.fixture
-def folder(surveyed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """That folder, to work in."""
-    monkeypatch.chdir(surveyed)
-    return surveyed
 
 
 def test_a_run_knows_its_words(folder: Path) -> None:

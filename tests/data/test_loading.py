@@ -6,14 +6,15 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 import jsa.data
-from helpers.own_tables import LoadOptions, write
-from jsa.data import describe, load, names
+from helpers.own_tables import write
+from jsa.data import Splits, describe, load, names
 from jsa.data.loading import BUILDERS
 from jsa.errors import DataError, JsaError, UsageError
 
@@ -50,30 +51,32 @@ def test_an_unknown_name_is_answered_with_the_nearest(call: Callable[[str], obje
         call("mnist-statik")
 
 
+MNIST = partial(load, "mnist-static")
+OWN = "{} is for your own tables: mnist-static comes with"
+
+
 @pytest.mark.parametrize(
-    ("name", "options", "error", "sentence"),
+    ("call", "error", "sentence"),
     [
-        ("./table.xlsx", {}, UsageError, r"table.xlsx is not a table: its name must end in .npy, .npz, .csv"),
-        (".", {}, UsageError, "must end in"),
-        ("table.csv", {"valid_file": Path("table.txt")}, UsageError, r"table.txt is not a table"),
-        ("t.npz", {}, DataError, r"there is no table t.npz: check the path, or give .* by --data-dir"),
-        ("none/t.csv", {"data_dir": Path("d")}, DataError, r"there is no table none/t.csv or d/t.csv: check the path"),
-        *(
-            ("mnist-static", options, UsageError, f"{next(iter(options))} is for your own tables: mnist-static comes")
-            for options in (
-                *(LoadOptions(valid_file=Path("valid.npy")), LoadOptions(test_file=Path("test.npy"))),
-                *(LoadOptions(valid_fraction=0.2), LoadOptions(test_fraction=0.2), LoadOptions(split_seed=1)),
-            )
-        ),
-        ("mnist-static", {"classes": 3}, UsageError, "mnist-static is binary, but classes is 3"),
+        (partial(load, "./t.xlsx"), UsageError, r"t.xlsx is not a table: its name must end in .npy, .npz, .csv"),
+        (partial(load, "."), UsageError, "must end in"),
+        (partial(load, "table.csv", valid_file=Path("table.txt")), UsageError, r"table.txt is not a table"),
+        (partial(load, "t.npz"), DataError, r"there is no table t.npz: check the path, or give .* by --data-dir"),
+        (partial(load, "a/t.csv", data_dir=Path("d")), DataError, r"no table a/t.csv or d/t.csv: check the path"),
+        (partial(MNIST, valid_file=Path("valid.npy")), UsageError, OWN.format("valid_file")),
+        (partial(MNIST, test_file=Path("test.npy")), UsageError, OWN.format("test_file")),
+        (partial(MNIST, valid_fraction=0.2), UsageError, OWN.format("valid_fraction")),
+        (partial(MNIST, test_fraction=0.2), UsageError, OWN.format("test_fraction")),
+        (partial(MNIST, split_seed=1), UsageError, OWN.format("split_seed")),
+        (partial(MNIST, classes=3), UsageError, "mnist-static is binary, but classes is 3"),
     ],
 )
 def test_what_is_no_dataset_is_refused(
-    here: Path, name: str, options: LoadOptions, error: type[JsaError], sentence: str
+    here: Path, call: Callable[[], Splits], error: type[JsaError], sentence: str
 ) -> None:
     write(Path("table.csv"), "0,1\n" * 10)
     with pytest.raises(error, match=sentence):
-        load(name, **options)
+        call()
 
 
 def test_a_named_dataset_may_be_said_to_be_binary() -> None:

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 import numpy as np
 import torch
 
 from helpers.terminal import run_jsa
-from jsa.data import Conditioned, IndexedDataset, Splits, load
+from jsa.data import Conditioned, IndexedDataset, Splits
+from jsa.data.tables.table import TableOptions, table_splits
 from jsa.runs.build import open_run
 
 SIZES = "--model linear --latents 3 --epochs 2 --learning-rate 0.02 --threads 1 "
 SIZES += "--validation-samples 5 --test-samples 5"
-
-
-class LoadOptions(TypedDict, total=False):
-    """How a table becomes three splits."""
-
-    data_dir: Path
-    valid_file: Path
-    test_file: Path
-    valid_fraction: float
-    test_fraction: float
-    split_seed: int
-    classes: int
 
 
 def spelled(rows: int, start: int = 0, columns: int = 12) -> np.ndarray:
@@ -61,9 +49,9 @@ def read(path: Path | str) -> tuple[list[str], np.ndarray]:
     return names, np.array(rows)
 
 
-def loaded(values: np.ndarray, **options: Unpack[LoadOptions]) -> Splits:
+def loaded(values: np.ndarray, options: TableOptions | None = None) -> Splits:
     """The splits of values in a file ``table.npy`` of the working folder."""
-    return load(str(save("table.npy", values)), **options)
+    return table_splits(save("table.npy", values), options or TableOptions())
 
 
 COMMANDS = (

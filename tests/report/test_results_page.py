@@ -150,11 +150,6 @@ def test_samples_beside_a_result_are_inside_the_page(tmp_path: Path) -> None:
     assert shown["alt"] == "samples of JSA, seed 0"
 
 
-def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
-    save(result("jsa", 105.0), tmp_path)
-    assert render_page(results_page(tmp_path)) == render_page(results_page(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [

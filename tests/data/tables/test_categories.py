@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
 
 import numpy as np
 import pytest
 import torch
 
-from helpers.own_tables import LoadOptions, save, write
+from helpers.own_tables import save, write
 from jsa.data import Dataset, load
 from jsa.data.schema import Schema, observed_labels, written_columns
 from jsa.data.tables.delimited import read_csv
@@ -175,10 +174,11 @@ def test_words_of_no_row_are_refused(
         Schema(3, 0, 4, None, words=words, values=values)
 
 
-def notes(folder: Path, text: str, **options: Unpack[LoadOptions]) -> tuple[str, ...]:
+def notes(folder: Path, text: str, fraction: float = 0.1) -> tuple[str, ...]:
     """What is said about a table, which is called ``table.csv`` in it."""
     path = written(folder, text)
-    return tuple(note.replace(str(path), "table.csv") for note in load(str(path), **options).notes)
+    splits = load(str(path), valid_fraction=fraction, test_fraction=fraction)
+    return tuple(note.replace(str(path), "table.csv") for note in splits.notes)
 
 
 MIXED = "".join(f"{'mf'[row % 2]},{row % 2},{row // 2 % 2}\n" for row in range(30))
@@ -242,7 +242,7 @@ def test_what_looks_wrong_is_said(tmp_path: Path, text: str, sentence: str) -> N
     "text", [SURVEY, "yes,no\n" * 5 + "no,yes\nno,no\n", "a,b\n" + "none,1\n0,1\n" * 5, "a,b\nx,1\ny,0\nz,1\nz,0\n" * 1]
 )
 def test_what_looks_right_is_not(tmp_path: Path, text: str) -> None:
-    assert notes(tmp_path, text, valid_fraction=0.3, test_fraction=0.3) == ()
+    assert notes(tmp_path, text, fraction=0.3) == ()
 
 
 def test_a_header_of_known_names_is_one_though_its_words_are_known(tmp_path: Path) -> None:

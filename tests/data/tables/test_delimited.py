@@ -18,25 +18,12 @@ def read(folder: Path, text: str | bytes) -> TextTable:
 @pytest.mark.parametrize(
     "text",
     [
-        "0,1,2\n3,0,255\n",
-        "0;1;2\n3;0;255\n",
-        "0\t1\t2\n3\t0\t255\n",
-        "a,b,c\n0,1,2\n3,0,255\n",
-        "first;second;third\n0;1;2\n3;0;255",
-        ",b,c\n0,1,2\n3,0,255\n",
-        "0,1,2\r\n3,0,255\r\n",
-        "\n0,1,2\n\n3,0,255\n\n",
-        "\n\nname,of,column\n\n0,1,2\n3,0,255\n",
-        '"0","1","2"\n"3","0","255"\n',
-        '"a, b","c","d"\n0,1,2\n3,0,255\n',
-        "0.0, 1.0, 2\n 3 ,0e0,+255\n",
-        "\ufeff0,1,2\n3,0,255\n",
-        "\ufeffa,b,c\n0,1,2\n3,0,255\n",
-        '"a, x";"b, y";c\n0;1;2\n3;0;255\n',
-        "a, x;b, y;c\n0;1;2\n3;0;255\n",
-        "sep=;\na,x;b,y;c\n0;1;2\n3;0;255\n",
-        "sep=\t\r\n0\t1\t2\r\n3\t0\t255\r\n",
-        "NA,b,c\n0,1,2\n3,0,255\n",
+        *("0,1,2\n3,0,255\n", "0;1;2\n3;0;255\n", "0\t1\t2\n3\t0\t255\n", "a,b,c\n0,1,2\n3,0,255\n"),
+        *("first;second;third\n0;1;2\n3;0;255", ",b,c\n0,1,2\n3,0,255\n", "0,1,2\r\n3,0,255\r\n"),
+        *("\n0,1,2\n\n3,0,255\n\n", "\n\nname,of,column\n\n0,1,2\n3,0,255\n", '"0","1","2"\n"3","0","255"\n'),
+        *('"a, b","c","d"\n0,1,2\n3,0,255\n', "0.0, 1.0, 2\n 3 ,0e0,+255\n", "\ufeff0,1,2\n3,0,255\n"),
+        *("\ufeffa,b,c\n0,1,2\n3,0,255\n", '"a, x";"b, y";c\n0;1;2\n3;0;255\n', "a, x;b, y;c\n0;1;2\n3;0;255\n"),
+        *("sep=;\na,x;b,y;c\n0;1;2\n3;0;255\n", "sep=\t\r\n0\t1\t2\r\n3\t0\t255\r\n", "NA,b,c\n0,1,2\n3,0,255\n"),
     ],
 )
 def test_tables_of_many_shapes_of_text(tmp_path: Path, text: str) -> None:
@@ -49,17 +36,9 @@ def test_tables_of_many_shapes_of_text(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "0,,2\n,0,255\n",
-        "0;;2\nNA;0;255\n",
-        "a,b,c\n0,NA,2\nn/a,0,255\n",
-        "0,nan,2\nNaN,0,255\n",
-        "0,-nan,2\n+NaN,0,255\n",
-        "0,-nan,2\n,0,255\n",
-        '"0","","2"\n"?","0","255"\n',
-        "0, - ,2\n.,0.0,255\n",
-        "0,None,2\nNULL,0,255",
-        "\ufeffa,b,c\r\n0,,2\r\n\r\n,0,255\r\n",
-        "0\t\t2\n\t0\t255\n",
+        *("0,,2\n,0,255\n", "0;;2\nNA;0;255\n", "a,b,c\n0,NA,2\nn/a,0,255\n", "0,nan,2\nNaN,0,255\n"),
+        *("0,-nan,2\n+NaN,0,255\n", "0,-nan,2\n,0,255\n", '"0","","2"\n"?","0","255"\n', "0, - ,2\n.,0.0,255\n"),
+        *("0,None,2\nNULL,0,255", "\ufeffa,b,c\r\n0,,2\r\n\r\n,0,255\r\n", "0\t\t2\n\t0\t255\n"),
     ],
 )
 def test_what_is_missing_is_found_however_it_is_written(tmp_path: Path, text: str) -> None:

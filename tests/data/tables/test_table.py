@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from helpers.own_tables import LoadOptions, loaded, save, spelled
+from helpers.own_tables import loaded, save, spelled, write
 from jsa.data import Splits, load
 from jsa.data.schema import Schema
 from jsa.data.tables.table import TableOptions, read_table, table_splits
@@ -47,7 +48,7 @@ def test_a_table_is_split_by_fractions(suffix: str) -> None:
 
 def test_the_split_is_the_same_for_the_same_seed_everywhere() -> None:
     assert numbers_of(loaded(spelled(20)))[1:] == [[13, 18], [1, 4]]
-    assert numbers_of(loaded(spelled(20), split_seed=1))[1] != [13, 18]
+    assert numbers_of(loaded(spelled(20), TableOptions(split_seed=1)))[1] != [13, 18]
 
 
 def test_an_npz_may_hold_all_three() -> None:
@@ -69,20 +70,20 @@ def test_what_an_npz_lacks_is_taken_from_its_training_rows() -> None:
 
 def test_files_give_the_other_splits() -> None:
     valid, test = save("valid.csv", spelled(2, start=8)), save("test.npz", spelled(3, start=10))
-    splits = loaded(spelled(8), valid_file=valid, test_file=test)
+    splits = loaded(spelled(8), TableOptions(valid, test))
     assert numbers_of(splits) == [list(range(8)), [8, 9], [10, 11, 12]]
 
 
 def test_all_splits_share_the_classes_of_the_largest_value() -> None:
     other = save("other.npy", np.array([[4, 0]]))
-    splits = loaded(np.array([[0, 1], [1, 0]]), valid_file=other, test_file=other)
+    splits = loaded(np.array([[0, 1], [1, 0]]), TableOptions(other, other))
     assert splits.schema.classes == splits.test.schema.classes == 5
     assert splits.train.batch(torch.tensor([0])).x.tolist() == [[1, 0, 0, 0, 0, 0, 1, 0, 0, 0]]
 
 
 def test_classes_may_be_given() -> None:
     values = np.arange(12).reshape(12, 1) % 3
-    assert [loaded(values).schema.classes, loaded(values, classes=7).schema.classes] == [3, 7]
+    assert [loaded(values).schema.classes, loaded(values, TableOptions(classes=7)).schema.classes] == [3, 7]
     assert loaded(np.zeros((10, 3))).schema.classes == 2
 
 
@@ -137,50 +138,79 @@ def test_what_is_no_table_is_refused(values: np.ndarray, sentence: str) -> None:
         loaded(values)
 
 
+ABOVE_0 = "test-fraction must be above 0 and below 1"
 VALID = Path("other.npy")
 LESS = "too few rows: {0}_fraction 0.1 of 4 rows is none; give a larger --{0}-fraction, .* by --{0}-file"
 NONE_LEFT = "its {} to learn from; give tables of the others by --valid-file and --test-file$"
-ALL = LoadOptions(valid_fraction=0.6, test_fraction=0.4)
+ALL = TableOptions(valid_fraction=0.6, test_fraction=0.4)
 
 
 @pytest.mark.parametrize(
     ("values", "options", "error", "sentence"),
     [
-        (np.arange(3)[:, None], {"classes": 2}, DataError, r"row 3, .* \(counted .*\) holds 2, but 2 classes go up"),
-        (spelled(20), {"classes": 1}, UsageError, "classes is 1: a variable takes between 2 and 256"),
-        *((spelled(20), {"test_fraction": wrong}, UsageError, "above 0 and below 1") for wrong in (0.0, 1.0, -0.1)),
-        (spelled(20), {"test_fraction": float("nan")}, UsageError, "test-fraction must be above 0 and below 1"),
-        (spelled(8, columns=4), {"valid_file": VALID}, DataError, r"other\.npy has 5 columns, but .*table\.npy has 4"),
-        (spelled(8), {"valid_file": Path("several.npz")}, DataError, "several.npz holds 2 arrays, but one is needed"),
-        (spelled(4), {}, DataError, LESS.format("valid")),
-        (spelled(4), {"valid_fraction": 0.5}, DataError, LESS.format("test")),
         (
-            *(spelled(4), {"valid_fraction": 0.5, "test_fraction": 0.5}, DataError),
+            np.arange(3)[:, None],
+            TableOptions(classes=2),
+            DataError,
+            r"row 3, .* \(counted .*\) holds 2, but 2 classes go up",
+        ),
+        (spelled(20), TableOptions(classes=1), UsageError, "classes is 1: a variable takes between 2 and 256"),
+        *((spelled(20), TableOptions(test_fraction=at), UsageError, ABOVE_0) for at in (0.0, 1.0, -0.1, float("nan"))),
+        (spelled(8, columns=4), TableOptions(VALID), DataError, r"other\.npy has 5 columns, but .*table\.npy has 4"),
+        (spelled(8), TableOptions(Path("several.npz")), DataError, "several.npz holds 2 arrays, but one is needed"),
+        (spelled(4), TableOptions(), DataError, LESS.format("valid")),
+        (spelled(4), TableOptions(valid_fraction=0.5), DataError, LESS.format("test")),
+        (
+            *(spelled(4), TableOptions(valid_fraction=0.5, test_fraction=0.5), DataError),
             "its 4 rows leave none to learn from; give smaller fractions, or tables of the others by --valid-file",
         ),
-        *((spelled(1), options, DataError, NONE_LEFT.format("1 row leaves none")) for options in (LoadOptions(), ALL)),
-        *((spelled(2), options, DataError, NONE_LEFT.format("2 rows leave none")) for options in (LoadOptions(), ALL)),
+        *((spelled(1), options, DataError, NONE_LEFT.format("1 row leaves none")) for options in (TableOptions(), ALL)),
+        *((spelled(2), options, DataError, NONE_LEFT.format("2 rows leave none")) for options in (TableOptions(), ALL)),
         (
-            *(spelled(1, columns=5), {"valid_file": VALID}, DataError),
+            *(spelled(1, columns=5), TableOptions(VALID), DataError),
             "its 1 row leaves none to learn from; give tables of the others by --test-file",
         ),
     ],
 )
 def test_what_cannot_be_split_is_refused(
-    values: np.ndarray, options: LoadOptions, error: type[JsaError], sentence: str
+    values: np.ndarray, options: TableOptions, error: type[JsaError], sentence: str
 ) -> None:
     save("other.npy", spelled(8, columns=5))
     np.savez("several.npz", a=spelled(4), b=spelled(4))
     with pytest.raises(error, match=sentence):
-        loaded(values, **options)
+        loaded(values, options)
 
 
-@pytest.mark.parametrize("names", [("one", "two"), ("valid", "test"), ("train", "valid", "labels")])
-def test_arrays_of_other_names_are_refused(names: tuple[str, ...]) -> None:
-    arrays: dict[str, np.ndarray] = {name: spelled(4) for name in names}
-    np.savez("table.npz", allow_pickle=False, **arrays)
-    with pytest.raises(DataError, match=f"holds the arrays {', '.join(sorted(names))}: a .npz table holds one"):
-        load("table.npz")
+def arrays(**named: np.ndarray) -> Callable[[], Splits]:
+    """The splits of a table of these arrays."""
+
+    def read() -> Splits:
+        np.savez("table.npz", allow_pickle=False, **named)
+        return load("table.npz")
+
+    return read
+
+
+FEW = spelled(4)
+SPARSE = {"data": FEW, "indices": FEW, "indptr": FEW, "shape": np.array([2, 2]), "format": np.array(b"csr")}
+
+
+@pytest.mark.parametrize(
+    ("read", "sentence"),
+    [
+        (arrays(one=FEW, two=FEW), "holds the arrays one, two: a .npz table holds one"),
+        (arrays(valid=FEW, test=FEW), "holds the arrays test, valid: a .npz table holds one"),
+        (arrays(train=FEW, valid=FEW, labels=FEW), "holds the arrays labels, train, valid: a .npz table holds one"),
+        (arrays(**SPARSE), r"holds a sparse matrix: save it as an array, by numpy\.savez"),
+        (
+            lambda: load(str(write(Path("last.csv"), "0,1,\n1,0,\n" * 10))),
+            "column 3 .*: leave it out, or the delimiter at the end of each line",
+        ),
+    ],
+)
+def test_other_files_are_refused(read: Callable[[], Splits], sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        read()
 
 
 def test_a_split_is_given_once() -> None:
@@ -191,7 +221,7 @@ def test_a_split_is_given_once() -> None:
 
 def test_one_row_is_enough_beside_other_tables() -> None:
     path = save("other.npy", spelled(1))
-    assert len(loaded(spelled(1), valid_file=path, test_file=path).train) == 1
+    assert len(loaded(spelled(1), TableOptions(path, path)).train) == 1
 
 
 def test_row_numbers_lead_back_to_the_table() -> None:
@@ -219,7 +249,7 @@ def test_odd_values_are_remarked_upon_unless_the_classes_are_given() -> None:
     values = np.column_stack([np.arange(20), spelled(20)])
     (note,) = loaded(values).notes
     assert note.startswith("values above 1 occur only in column 1 of table.npy and give every column 20 classes: remo")
-    assert loaded(values, classes=20).notes == loaded(spelled(20)).notes == ()
+    assert loaded(values, TableOptions(classes=20)).notes == loaded(spelled(20)).notes == ()
 
 
 def test_tabs_have_an_ending_of_their_own() -> None:
@@ -227,13 +257,6 @@ def test_tabs_have_an_ending_of_their_own() -> None:
     splits = load("mine.tsv")
     assert splits.schema.column_names == ("a", "b")
     assert len(splits.train) == 16
-
-
-def test_a_sparse_matrix_is_named() -> None:
-    shape, form = np.array([2, 2]), np.array(b"csr")
-    np.savez("sparse.npz", data=np.ones(2), indices=np.arange(2), indptr=np.arange(3), shape=shape, format=form)
-    with pytest.raises(DataError, match=r"holds a sparse matrix: save it as an array, by numpy\.savez"):
-        load("sparse.npz")
 
 
 @pytest.mark.parametrize("suffix", ["npy", "csv"])
@@ -258,12 +281,6 @@ def test_a_part_without_gaps_has_none() -> None:
     assert "values are missing in rows to validate or test with, but in none to learn from" in splits.notes[0]
 
 
-def test_a_delimiter_at_the_end_of_each_line_is_named() -> None:
-    Path("last.csv").write_text("0,1,\n1,0,\n" * 10)
-    with pytest.raises(DataError, match=r"column 3 .*: leave it out, or the delimiter at the end of each line"):
-        load("last.csv")
-
-
 def test_a_column_without_a_value_to_learn_from_is_refused() -> None:
     values = with_gaps(100, (ROWS, 3))
     values[loaded(spelled(100)).row_numbers("test"), 3] = 1
@@ -278,7 +295,7 @@ def test_no_value_of_a_context_is_missing() -> None:
         read_table(gap, half)
     with pytest.raises(DataError, match=sentence):
         load("new.npy").split_context(6)
-    apart = loaded(spelled(100), test_file=gap)
+    apart = loaded(spelled(100), TableOptions(test_file=gap))
     with pytest.raises(DataError, match=r"the test table of table\.npy: row 38, column 3"):
         apart.split_context(6)
     other = save("other.npy", with_gaps(20, (3, 6)))
