@@ -40,6 +40,18 @@ def test_flags_override_the_configuration_given_back(run_folder: Path, tmp_path:
     assert (written["epochs"], written["network"]["hidden"], written["network"]["latents"]) == (2, [5], [4])
 
 
+def test_what_a_run_resolved_for_its_method_and_its_epochs_does_not_bind_others(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    first = json.loads((run_folder / "config.json").read_text())
+    assert first["format"] == 2
+    assert None not in (first["method"]["particles"], first["stages"]["switch_epoch"], first["machine"]["threads"])
+    run_jsa("train --config", run_folder / "config.json", "--estimator concrete --epochs 5 --out", tmp_path)
+    again = json.loads((tmp_path / "config.json").read_text())
+    assert (again["method"]["particles"], again["method"]["temperature"]) == (1, 0.5)
+    assert again["stages"]["switch_epoch"] == 3
+
+
 def test_evaluate_agrees_with_the_run_and_with_enumeration(run_folder: Path, here: Path, jsa: Terminal) -> None:
     figures = here / "figures.json"
     jsa("evaluate", run_folder, "--bounds 1 10 --json figures.json --threads 1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from helpers.small_runs import DeadError, Dying, differences, new_folder, small_config, trained
-from jsa.errors import CheckpointError, UsageError
+from jsa.errors import CheckpointError, JsaError, UsageError
 from jsa.io.lock import locked
 from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
@@ -42,6 +43,22 @@ def test_a_lock_alone_is_nobodys_work(tmp_path: Path) -> None:
     RunFolder(tmp_path).begin(RunConfig())
     with pytest.raises(UsageError, match="exists already"):
         RunFolder(tmp_path).begin(RunConfig())
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"format": None}, "jsa 0.1.0 wrote it and reads it, while this version reads format 2"),
+        ({"format": 9}, "has format 9 and this version of jsa reads 2: use the version that wrote it"),
+        ({"epochs": None}, "the field epochs is missing: add it"),
+    ],
+)
+def test_a_folder_of_another_format_is_refused(tmp_path: Path, change: dict[str, object], sentence: str) -> None:
+    folder = new_folder(tmp_path / "run", RunConfig())
+    record = json.loads(folder.config.read_text()) | change
+    folder.config.write_text(json.dumps({name: value for name, value in record.items() if value is not None}))
+    with pytest.raises(JsaError, match=sentence):
+        RunFolder.open(folder.path)
 
 
 def test_a_torn_line_is_not_read_and_is_written_over(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from jsa.chains import ChainCache
 from jsa.data.binarization import DynamicBinarization
 from jsa.errors import CheckpointError
 from jsa.estimators.registry import ESTIMATORS, build_estimator
+from jsa.io.tensor_files import load_tensors, save_tensors
 from jsa.runs.config import MachineConfig, MethodConfig, RunConfig
 from jsa.training import state
 from jsa.training.config import CheckpointConfig, OptimizerConfig, StageConfig, ValidationConfig
@@ -229,6 +230,15 @@ def test_a_state_of_other_settings_is_refused(tmp_path: Path) -> None:
     stopped_at(tmp_path / "run", short(), 7)
     with pytest.raises(CheckpointError, match=r"batch_size is 10 now and was 20 when"):
         trained(tmp_path / "run", short(batch_size=10))
+
+
+def test_a_state_of_0_1_0_is_refused(tmp_path: Path) -> None:
+    stopped_at(tmp_path / "run", short(), 7)
+    path = tmp_path / "run" / "state.safetensors"
+    tensors, notes = load_tensors(path)
+    save_tensors(path, tensors, {**notes, "format": 3})
+    with pytest.raises(CheckpointError, match=r"has format 3; this version of jsa reads 4: use jsa 0\.1\.0"):
+        trained(tmp_path / "run", short())
 
 
 def test_a_state_for_other_data_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

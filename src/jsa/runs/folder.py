@@ -40,10 +40,11 @@ class RunFolder(TrainingFolder):
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """Return the folder of an earlier run."""
+        """Return the folder of an earlier run, or refuse one of another format."""
         folder = cls(path)
         if not folder.config.is_file():
             raise CheckpointError(f"{path} is not a run folder: it has no config.json")
+        folder.read_config()
         return folder
 
     def outputs(self, *, pictures: bool) -> list[Path]:
