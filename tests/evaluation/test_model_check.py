@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -57,12 +58,12 @@ class OwnModel(LatentVariableModel):
 
     def __init__(
         self,
-        posterior: Callable[[Tensor], object] = OwnPosterior,
+        posterior: Callable[[Tensor], Any] = OwnPosterior,
         joint: Callable[[Tensor, Tensor], Tensor] = lambda value, h: value,
         encoder: Callable[[Tensor], Tensor] = lambda logits: logits,
     ) -> None:
         super().__init__()
-        self.network = one_layer().model
+        self.network: Any = one_layer().model
         self.latent = self.network.latent
         self.make_posterior, self.joint, self.encoder = posterior, joint, encoder
 
@@ -113,7 +114,7 @@ class Unpacking(LatentVariableModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.network = two_layers().model
+        self.network: Any = two_layers().model
         self.latent = self.network.latent
 
     def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
@@ -139,7 +140,7 @@ class TakesTooMuch(LatentVariableModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = EXAMPLES["layers-that-know-the-row"]().model
+        self.model: Any = EXAMPLES["layers-that-know-the-row"]().model
         self.latent = self.model.latent
 
     def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
@@ -307,6 +308,7 @@ def test_one_row_is_not_enough() -> None:
 def test_it_leaves_no_trace() -> None:
     normalized = nn.BatchNorm1d(3).double()
     model = OwnModel(encoder=normalized)
+    assert normalized.running_mean is not None
     before = normalized.running_mean.clone()
     torch.manual_seed(5)
     expected = torch.rand(1)
@@ -356,9 +358,8 @@ def test_states_that_cannot_be_are_seen_when_they_are_drawn() -> None:
 
 def test_layers_are_drawn_from_their_ancestors() -> None:
     example = two_layers()
-    posterior = type(example.model.posterior(example.batch))
 
-    class Forgetful(posterior):  # type: ignore[misc, valid-type]
+    class Forgetful(LayeredPosterior):
         """Its second layer is drawn as if the first were zero."""
 
         def sample(self, shape: tuple[int, ...] = ()) -> Tensor:
@@ -373,6 +374,7 @@ def test_layers_are_drawn_from_their_ancestors() -> None:
 
         def posterior(self, batch: Batch) -> Posterior:
             right = example.model.posterior(batch)
+            assert isinstance(right, LayeredPosterior)
             return Forgetful(right.latent, right.first, right.deeper, independent_of_x=True)
 
     torch.manual_seed(1)
