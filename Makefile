@@ -26,13 +26,13 @@ check: .venv/.installed-test  ## check style, format, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check  ## run everything that CI runs: all checks and all tests but the slow ones (8 minutes)
+test: check  ## run everything that CI runs: all checks and all tests but the slow ones (5 minutes)
 	$(PYTEST) -m "not slow"
 
-test-slow: .venv/.installed-test  ## run the slow tests: full-size versions of what `make test` runs short
+test-slow: .venv/.installed-test  ## run the slow tests: full-size versions of what `make test` runs short (15 minutes)
 	$(PYTEST) -m slow
 
-quick: check  ## run all checks and the fast tests (2 minutes)
+quick: check  ## run all checks and the fast tests (1 minute)
 	$(PYTEST) -m "not slow" $(QUICK)
 
 coverage: .venv/.installed-test  ## run the tests but the slow ones and show the lines that they do not reach

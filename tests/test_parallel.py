@@ -1,4 +1,4 @@
-"""Two processes that share the rows learn as one would that has them all."""
+"""Processes that share the rows learn as one would that has them all."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from torch import distributed, multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
+from helpers.sizes import sizes
 from helpers.small_models import bits, one_layer
 from jsa import JSA, Batch, Enumeration, Estimator, Learner, Stage
 
-PROCESSES, ROWS, STEPS = 2, 12, 6
+ROWS, STEPS = 12, 6
 
 
 def learned(estimator: Estimator, share: torch.Tensor, process: int | None = None) -> torch.Tensor:
@@ -33,13 +35,13 @@ def learned(estimator: Estimator, share: torch.Tensor, process: int | None = Non
     return torch.cat([parameter.detach().flatten() for parameter in learner.model.parameters()])
 
 
-def work(process: int, folder: Path) -> None:
+def work(process: int, folder: Path, processes: int) -> None:
     torch.set_num_threads(1)
     if sys.platform == "linux":
         # They talk by the loopback device, whatever the name of the machine leads to.
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=process, world_size=PROCESSES)
-    share = torch.arange(process, ROWS, PROCESSES)
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=process, world_size=processes)
+    share = torch.arange(process, ROWS, processes)
     chains = JSA(one_layer().model.latent, rows=ROWS)
     found = {
         "exact": learned(Enumeration(), share, process),
@@ -50,15 +52,16 @@ def work(process: int, folder: Path) -> None:
     distributed.destroy_process_group()
 
 
-def test_processes_that_share_the_rows(tmp_path: Path) -> None:
-    multiprocessing.spawn(work, (tmp_path,), nprocs=PROCESSES)  # type: ignore[attr-defined, no-untyped-call]
-    first, second = (torch.load(tmp_path / f"{process}.pt") for process in range(PROCESSES))
+@pytest.mark.parametrize("processes", sizes(2, 4))
+def test_processes_that_share_the_rows(tmp_path: Path, processes: int) -> None:
+    multiprocessing.spawn(work, (tmp_path, processes), nprocs=processes)  # type: ignore[attr-defined, no-untyped-call]
+    found = [torch.load(tmp_path / f"{process}.pt") for process in range(processes)]
     together = learned(Enumeration(), torch.arange(ROWS))
-    alone = learned(Enumeration(), torch.arange(0, ROWS, PROCESSES))
-    torch.testing.assert_close(first["exact"], together, rtol=0, atol=1e-12)
+    alone = learned(Enumeration(), torch.arange(0, ROWS, processes))
+    torch.testing.assert_close(found[0]["exact"], together, rtol=0, atol=1e-12)
     assert (alone - together).abs().max() > 1e-3
     for name in ("exact", "chains"):
-        assert torch.equal(first[name], second[name])
+        assert all(torch.equal(found[0][name], other[name]) for other in found)
     # Each keeps the chains of its own rows.
-    assert first["visited"].tolist() == [True, False] * (ROWS // 2)
-    assert second["visited"].tolist() == [False, True] * (ROWS // 2)
+    for process in range(processes):
+        assert found[process]["visited"].nonzero().flatten().tolist() == list(range(process, ROWS, processes))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from helpers.significance import assert_frequencies, assert_mean
+from helpers.sizes import sizes
 from jsa import Bernoulli, Categorical, Gaussian, LatentSpace, Layer, LayeredPosterior
 from jsa.errors import UsageError
 from jsa.relaxation import (
@@ -28,14 +29,14 @@ from jsa.relaxation import (
     uniforms_for,
 )
 
-DRAWS = 200_000
+DRAWS = pytest.mark.parametrize("draws", sizes(100_000, 4_000_000))
 
 BITS = Bernoulli(torch.tensor([-1.3, 0.2, 2.1], dtype=torch.float64))
 DICE = Categorical(torch.tensor([0.3, -1.0, 1.1, 2.0, 0.5, -0.7], dtype=torch.float64), classes=3)
 BOTH = pytest.mark.parametrize("distribution", [BITS, DICE], ids=["bits", "dice"])
 
 
-def noise(distribution: Discrete, draws: int = DRAWS) -> Tensor:
+def noise(distribution: Discrete, draws: int) -> Tensor:
     return torch.rand(draws, distribution.layer.width, dtype=distribution.logits.dtype)
 
 
@@ -43,9 +44,10 @@ def features(z: Tensor) -> list[Tensor]:
     return [z, z.square(), z * z.roll(1, -1), (z / 0.3).sigmoid()]
 
 
+@DRAWS
 @BOTH
-def test_hard_states_have_the_distribution(distribution: Discrete) -> None:
-    h = hard(distribution.layer, perturbed(distribution, noise(distribution)))
+def test_hard_states_have_the_distribution(distribution: Discrete, draws: int) -> None:
+    h = hard(distribution.layer, perturbed(distribution, noise(distribution, draws)))
     assert not h.requires_grad
     assert_mean(h, distribution.mean)
     space = LatentSpace.of(distribution.layer)
@@ -54,11 +56,12 @@ def test_hard_states_have_the_distribution(distribution: Discrete) -> None:
     assert_frequencies(numbers, distribution.log_prob(states).exp())
 
 
+@DRAWS
 @BOTH
-def test_conditional_noise_keeps_its_state_and_has_the_law_of_the_noise(distribution: Discrete) -> None:
-    z = perturbed(distribution, noise(distribution))
+def test_conditional_noise_keeps_its_state_and_has_the_law_of_the_noise(distribution: Discrete, draws: int) -> None:
+    z = perturbed(distribution, noise(distribution, draws))
     h = hard(distribution.layer, z)
-    again = conditionally_perturbed(distribution, h, noise(distribution))
+    again = conditionally_perturbed(distribution, h, noise(distribution, draws))
     assert torch.equal(hard(distribution.layer, again), h)
     # Moments, the product of neighbors and a bounded function: the joint law of z, not only each margin.
     for first, second in zip(features(z), features(again), strict=True):
@@ -100,22 +103,24 @@ def test_relaxed_states_tend_to_hard_ones(distribution: Discrete) -> None:
     torch.testing.assert_close(back, ordinary)
 
 
+@DRAWS
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
-def test_density_of_a_relaxed_bit_integrates_to_one_and_is_that_of_the_draws(temperature: float) -> None:
+def test_density_of_a_relaxed_bit_integrates_to_one_and_is_that_of_the_draws(temperature: float, draws: int) -> None:
     bit = Bernoulli(torch.tensor([0.8], dtype=torch.float64))
     points = torch.linspace(-200, 200, 400_001, dtype=torch.float64).unsqueeze(-1)
     density = relaxed_log_density(bit, points, temperature).exp()
     assert float(torch.trapezoid(density, points.squeeze(-1))) == pytest.approx(1, abs=1e-9)
     y = points.squeeze(-1).sigmoid()
-    draws = relaxed(bit.layer, perturbed(bit, noise(bit)), temperature)
-    assert_mean(draws, float(torch.trapezoid(density * y, points.squeeze(-1))))
+    found = relaxed(bit.layer, perturbed(bit, noise(bit, draws)), temperature)
+    assert_mean(found, float(torch.trapezoid(density * y, points.squeeze(-1))))
 
 
+@DRAWS
 @pytest.mark.parametrize("temperature", [0.4, 1.0])
-def test_density_of_a_relaxed_class_is_that_of_its_draws(temperature: float) -> None:
+def test_density_of_a_relaxed_class_is_that_of_its_draws(temperature: float, draws: int) -> None:
     """The mean ratio of another density to this one is one, if both are normalized and the draws follow this one."""
     other = Categorical(DICE.logits + torch.tensor([0.2, 0, -0.2, -0.3, 0.1, 0], dtype=torch.float64), classes=3)
-    point = log_space(DICE.layer, perturbed(DICE, noise(DICE)), temperature)
+    point = log_space(DICE.layer, perturbed(DICE, noise(DICE, draws)), temperature)
     here = relaxed_log_density(DICE, point, temperature)
     assert_mean((relaxed_log_density(other, point, temperature) - here).exp(), 1.0)
     # Two classes are a bit: the density of the logit of the first is known.

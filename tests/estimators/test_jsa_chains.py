@@ -9,11 +9,12 @@ from torch import Tensor
 import jsa.importance
 from helpers.path_laws import transition_matrix
 from helpers.significance import FAILURE_RATE, assert_frequencies, frequency_p_value
+from helpers.sizes import sizes
 from helpers.small_models import Enumerated, Example, repeated, state_numbers
 from jsa import JSA, Stage
 from jsa.experiments.worker import stale_weight_path
 
-COPIES = 4_000
+COPIES = pytest.mark.parametrize("copies", sizes(2_000, 40_000))
 PARTICLES = 4
 
 
@@ -26,9 +27,9 @@ def visits_needed(exact: Enumerated) -> int:
     return next(visits for visits in range(1, 1000) if slowest ** (PARTICLES * visits) < 1e-4)
 
 
-def states_after_visits(example: Example, visits: int) -> Tensor:
+def states_after_visits(example: Example, visits: int, copies: int) -> Tensor:
     """The numbers of the cached states, a column for each of the few rows; all chains are independent."""
-    batch = repeated(example.batch, COPIES)
+    batch = repeated(example.batch, copies)
     estimator = JSA(example.model.latent, len(batch), PARTICLES, Stage.PERSISTENT)
     for _ in range(visits):
         order = torch.randperm(len(batch))
@@ -37,21 +38,23 @@ def states_after_visits(example: Example, visits: int) -> Tensor:
             estimator(example.model, batch.take(rows))
     states, visited = estimator.chains.read(batch.index, torch.float64)
     assert visited.all()
-    return state_numbers(example.model, states).unflatten(0, (COPIES, -1))
+    return state_numbers(example.model, states).unflatten(0, (copies, -1))
 
 
+@COPIES
 @torch.no_grad()
-def test_chains_come_to_the_posterior_of_their_row(example: Example) -> None:
-    numbers = states_after_visits(example, visits_needed(example.exact))
+def test_chains_come_to_the_posterior_of_their_row(example: Example, copies: int) -> None:
+    numbers = states_after_visits(example, visits_needed(example.exact), copies)
     for row in range(len(example.batch)):
         assert_frequencies(numbers[:, row], example.exact.posterior[:, row])
 
 
+@COPIES
 @torch.no_grad()
-def test_stale_weights_lead_elsewhere(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stale_weights_lead_elsewhere(example: Example, copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The power of the test above."""
     exact = example.exact
     monkeypatch.setattr(jsa.importance, "independence_path", stale_weight_path)
-    numbers = states_after_visits(example, visits_needed(exact))
+    numbers = states_after_visits(example, visits_needed(exact), copies)
     values = [frequency_p_value(numbers[:, row], exact.posterior[:, row]) for row in range(len(example.batch))]
     assert min(values) < FAILURE_RATE

@@ -143,10 +143,14 @@ REFUSALS: list[tuple[Callable[[LatentVariableModel, Tensor], object], type[Excep
     (
         lambda model, x: impute(Wrapped(model), x),
         UsageError,
-        "Wrapped does not give it: write its methods sample_la",
+        "but Wrapped does not define it: write its methods sample_la",
     ),
     (lambda model, x: impute(model, x, 0), UsageError, "samples must be 1 or more, not 0"),
-    (lambda model, x: impute(model, x.view(3, 2, 2)), UsageError, r"that are vectors .* not such of shape \(2, 2\)"),
+    (
+        lambda model, x: impute(model, x.view(3, 2, 2)),
+        UsageError,
+        r"only rows that are vectors .* of shape \(2, 2\)",
+    ),
     (lambda model, x: impute(one_layer().model, x), NumericalError, WITHOUT_GAPS),
     (lambda model, x: exact_likelihood(one_layer().model, x), NumericalError, WITHOUT_GAPS),
     (lambda model, x: impute(model, x[:0]), UsageError, "no rows"),

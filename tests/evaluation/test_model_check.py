@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from helpers.sizes import sizes
 from helpers.small_models import EXAMPLES, one_layer, two_layers
 from jsa import (
     Batch,
@@ -335,9 +336,10 @@ def deviations(probabilities: Tensor, drawn_by: Tensor, draws: int, times: int) 
     [torch.ones(2), torch.ones(4096), torch.linspace(0, 1, 100) ** 4, torch.tensor([1.0, 1e-3, 1e-4, 1e-5, 0.0])],
     ids=["two", "many", "uneven", "rare"],
 )
-def test_counts_that_are_right_deviate_like_a_normal_variable(probabilities: Tensor) -> None:
+@pytest.mark.parametrize("times", sizes(400, 10_000))
+def test_counts_that_are_right_deviate_like_a_normal_variable(probabilities: Tensor, times: int) -> None:
     share = probabilities.double() / probabilities.sum()
-    found = deviations(share, share, draws=2_000, times=500)
+    found = deviations(share, share, draws=2_000, times=times)
     assert found.max() < 4.5
     # By the cube root few degrees of freedom lean to the left, and counts that are pooled below five are too small.
     assert found.mean().abs() < 0.5

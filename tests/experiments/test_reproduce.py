@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from helpers.own_tables import save
+from helpers.sizes import sizes
 from helpers.terminal import Terminal, exit_code, run_jsa
 from jsa.experiments.jobs import Deviations, Places, plan
 from jsa.experiments.runner import Lines, run_jobs
@@ -150,15 +151,19 @@ def test_a_run_that_another_process_has_is_said_to_be_in_use(
         assert failure == f"{sentence} (see {places.log(job)})"
 
 
-def test_a_killed_job_and_a_killed_command_are_continued(table: Path, whole: Path, tmp_path: Path) -> None:
-    process = begun(table, tmp_path)
-    until(lambda: any(path.stat().st_size > 100 for path in metrics(tmp_path)) and workers(tmp_path))
-    os.kill(workers(tmp_path)[0], signal.SIGKILL)
-    time.sleep(0.7)
-    process.kill()
-    process.communicate()
-    # The processes of its jobs end by themselves.
-    until(lambda: not workers(tmp_path))
+@pytest.mark.parametrize("pauses", sizes([0.7], [0.7, 0.0, 0.2, 1.5]))
+def test_a_killed_job_and_a_killed_command_are_continued(
+    table: Path, whole: Path, tmp_path: Path, pauses: list[float]
+) -> None:
+    for pause in pauses:
+        process = begun(table, tmp_path)
+        until(lambda: any(path.stat().st_size > 100 for path in metrics(tmp_path)) and workers(tmp_path))
+        os.kill(workers(tmp_path)[0], signal.SIGKILL)
+        time.sleep(pause)
+        process.kill()
+        process.communicate()
+        # The processes of its jobs end by themselves.
+        until(lambda: not workers(tmp_path))
     run_jsa(*flags(table, tmp_path))
     assert timeless(tmp_path) == timeless(whole)
 

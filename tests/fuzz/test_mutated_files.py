@@ -8,20 +8,25 @@ import pytest
 
 from fuzz.campaign import Figures, run, table
 from fuzz.kinds import KINDS
+from helpers.sizes import sizes
 
-FILES = 40
+
+@pytest.fixture(scope="module", params=sizes(30, 600))
+def files(request: pytest.FixtureRequest) -> int:
+    count: int = request.param
+    return count
 
 
 @pytest.fixture(scope="module")
-def figures() -> dict[str, Figures]:
-    found = run(FILES)
+def figures(files: int) -> dict[str, Figures]:
+    found = run(files)
     sys.stdout.write(f"\n{table(found)}\n")
     return found
 
 
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
-def test_mutated_files_load_or_end_in_a_clear_error(kind: str, figures: dict[str, Figures]) -> None:
+def test_mutated_files_load_or_end_in_a_clear_error(kind: str, files: int, figures: dict[str, Figures]) -> None:
     assert figures[kind].faults == []
-    assert figures[kind].counts.total() == FILES
+    assert figures[kind].counts.total() == files
     assert figures[kind].counts["refused"] > 0
     assert figures[kind].longest_sentence < 1000

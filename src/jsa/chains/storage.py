@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from jsa.errors import CheckpointError, UsageError
+from jsa.errors import CheckpointError, UsageError, shortened
 from jsa.latent import LatentSpace
 
 Rows = Int64[Tensor, " batch"]
@@ -109,7 +109,7 @@ def check_description(where: object, found: object, expected: Mapping[str, objec
         other = found.get(key, "unknown") if isinstance(found, dict) else "unknown"
         if other != value:
             raise CheckpointError(
-                f"the chains at {where} are for {key} {other}, this run has {value}: "
+                f"the chains at {where} are for {key} {shortened(other)}, this run has {shortened(value)}: "
                 "they belong to another model, dataset or version"
             )
 

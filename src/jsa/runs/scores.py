@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from jsa.errors import CheckpointError
+from jsa.errors import CheckpointError, shortened
 from jsa.evaluation.results import Likelihood, figures_record
 from jsa.io.json_records import read_json, write_json
 from jsa.runs.folder import RunFolder
@@ -45,7 +45,7 @@ def read_scores(folder: RunFolder) -> Scores:
         return Scores(best, int(record["valid_samples"]), _figures(record["test"]))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(
-            f"{folder.evaluation} is damaged ({error}): delete it and continue with {folder.continue_with}"
+            f"{folder.evaluation} is damaged ({shortened(error)}): delete it and continue with {folder.continue_with}"
         ) from error
 
 
@@ -63,7 +63,7 @@ def read_rescored(folder: RunFolder) -> dict[int, Likelihood]:
         return {int(epoch): _figures(found) for epoch, found in record.items()}
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(
-            f"{folder.rescored} is damaged ({error}): delete it and continue with {folder.continue_with}"
+            f"{folder.rescored} is damaged ({shortened(error)}): delete it and continue with {folder.continue_with}"
         ) from error
 
 
