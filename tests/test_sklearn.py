@@ -153,7 +153,7 @@ WHOLE = ("latents", "latent_classes", "epochs", "particles", "batch_size")
         ({"latents": None}, "latents must be a whole number, not None"),
         ({"epochs": None}, "epochs must be a whole number, not None"),
         ({"latents": 0}, "latents must be 1 or more, not 0"),
-        ({"latents": ()}, "every stochastic and hidden layer needs at least 1 unit"),
+        ({"latents": ()}, "latents must name the units of 1 layer or more"),
         ({"hidden": [3, 0]}, "hidden must be 1 or more, not 0"),
         ({"prior": "learnt"}, "the prior must be 'fixed' or 'learned', not 'learnt'"),
         ({"method": "vimko"}, "did you mean 'vimco'?"),
@@ -282,8 +282,14 @@ def test_a_model_of_complete_rows_takes_gaps(model: DiscreteLatentModel, table: 
     assert np.isfinite(cross_val_score(tiny(), with_gap(table, 7, 2), cv=3)).all()
 
 
+@pytest.fixture
+def diverging(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jsa.training.loop.learning_rate", lambda *_: 3e38)
+
+
+@pytest.mark.usefixtures("diverging")
 def test_a_fit_that_fails_leaves_an_earlier_one_as_it_was(model: DiscreteLatentModel, table: np.ndarray) -> None:
-    again = deepcopy(model).set_params(learning_rate=3e38)
+    again = deepcopy(model)
     with pytest.raises(NumericalError):
         again.fit(2 * table[:, 1:])
     assert again.column_classes_ == 2
@@ -296,9 +302,10 @@ def test_a_fit_that_fails_leaves_an_earlier_one_as_it_was(model: DiscreteLatentM
         never.transform(table)
 
 
+@pytest.mark.usefixtures("diverging")
 def test_a_training_that_diverges_says_what_helps(table: np.ndarray) -> None:
     with pytest.raises(NumericalError, match="a lower learning_rate often helps") as caught:
-        tiny(learning_rate=3e38).fit(table)
+        tiny().fit(table)
     assert "--resume" not in str(caught.value)
 
 

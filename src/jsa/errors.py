@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 
 class JsaError(Exception):
@@ -63,34 +66,57 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"there is no {kind} '{name}': {hint}: {', '.join(choices)}")
 
 
-def check_range(
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-    **numbers: float | None,
-) -> None:
-    """Refuse settings that are outside a range, infinite or NaN. Keywords name the settings; None is one not given.
+@dataclass(frozen=True)
+class Range:
+    """The numbers that a setting accepts: finite ones, or whole ones of at most 64 bits.
 
-    >>> check_range(above=0, below=1, average_decay=1.5)
-    Traceback (most recent call last):
-    jsa.errors.UsageError: average-decay must be above 0 and below 1, not 1.5
+    >>> str(Range(above=0, below=1)), str(Range(1, 100, whole=True)), str(Range())
+    ('above 0 and below 1', 'from 1 to 100', 'finite')
     """
-    limits: list[tuple[str, Callable[[float], bool]]] = []
-    if least is not None:
-        limits.append((f"{least} or more", lambda value: value >= least))
-    if above is not None:
-        limits.append((f"above {above}", lambda value: value > above))
-    if most is not None:
-        limits.append((f"at most {most}", lambda value: value <= most))
-    if below is not None:
-        limits.append((f"below {below}", lambda value: value < below))
-    for name, value in numbers.items():
-        if value is None or (abs(value) < math.inf and all(holds(value) for _, holds in limits)):
-            continue
-        words = [*(word for word, _ in limits), *([] if abs(value) < math.inf else ["finite"])]
-        raise UsageError(f"{name.replace('_', '-')} must be {' and '.join(words)}, not {value}")
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    whole: bool = False
+
+    def __str__(self) -> str:
+        if self.least is not None and self.most is not None:
+            return f"from {self.least} to {self.most}"
+        return " and ".join(words.format(limit) for words, limit, _ in self._limits) or self._size
+
+    def check(self, **numbers: Any) -> None:
+        """Refuse settings outside the range. Keywords name the settings; None is one not given, a tuple has several.
+
+        >>> Range(above=0, below=1).check(average_decay=1.5)
+        Traceback (most recent call last):
+        jsa.errors.UsageError: average-decay must be above 0 and below 1, not 1.5
+        """
+        for name, given in numbers.items():
+            label = name.replace("_", "-")
+            for value in given if isinstance(given, tuple) else () if given is None else (given,):
+                # Whole numbers of any library can be an index.
+                if self.whole and not hasattr(value, "__index__"):
+                    raise UsageError(f"{label} must be a whole number, not {shortened(value)}")
+                sized = -(2**63) <= value < 2**63 if self.whole else abs(value) < math.inf
+                if not (sized and all(holds(value, limit) for _, limit, holds in self._limits)):
+                    known = sized or self.most is not None or not self._limits
+                    raise UsageError(f"{label} must be {self}{'' if known else f' and {self._size}'}, not {value}")
+
+    @property
+    def _size(self) -> str:
+        return "of at most 64 bits" if self.whole else "finite"
+
+    @property
+    def _limits(self) -> list[tuple[str, float, Callable[[float, float], bool]]]:
+        """The limits in words, as numbers, and how a number must compare with them."""
+        named = (
+            ("{} or more", self.least, operator.ge),
+            ("above {}", self.above, operator.gt),
+            ("at most {}", self.most, operator.le),
+            ("below {}", self.below, operator.lt),
+        )
+        return [(words, limit, holds) for words, limit, holds in named if limit is not None]
 
 
 def check_at_least(lowest: int, **numbers: float | None) -> None:
@@ -100,11 +126,7 @@ def check_at_least(lowest: int, **numbers: float | None) -> None:
     Traceback (most recent call last):
     jsa.errors.UsageError: batch-size must be 1 or more, not 0
     """
-    for name, value in numbers.items():
-        # Whole numbers of any library can be an index.
-        if value is not None and not hasattr(value, "__index__"):
-            raise UsageError(f"{name.replace('_', '-')} must be a whole number, not {shortened(value)}")
-    check_range(least=lowest, **numbers)
+    Range(lowest, whole=True).check(**numbers)
 
 
 def guarded(action: Callable[[], int]) -> int:

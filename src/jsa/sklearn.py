@@ -22,7 +22,7 @@ from jsa.data.schema import Schema
 from jsa.data.streams import permutation
 from jsa.data.tables.table import dataset_of
 from jsa.data.tables.values import RULE, Values, as_values, refuse_classes_above, refuse_empty_columns
-from jsa.errors import DataError, NumericalError, UsageError, check_at_least, check_range
+from jsa.errors import DataError, NumericalError, Range, UsageError, check_at_least
 from jsa.evaluation.codes import compact, encode, most_probable
 from jsa.evaluation.imputation import impute
 from jsa.evaluation.likelihood import evaluating, exact_row_likelihoods, row_likelihoods
@@ -249,7 +249,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
     def _divided(self, values: Values, seed: int) -> tuple[Values, Values]:
         """Return the rows to learn from and those that select the best epoch, at least one of each."""
-        check_range(above=0, below=1, validation_fraction=self.validation_fraction)
+        Range(above=0, below=1).check(validation_fraction=self.validation_fraction)
         count = min(len(values) - 1, max(1, round(self.validation_fraction * len(values))))
         order = permutation(len(values), "table split", seed)
         return values.take(np.sort(order[count:])), values.take(np.sort(order[:count]))

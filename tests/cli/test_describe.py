@@ -75,9 +75,6 @@ def test_what_cannot_be_described_is_said(here: Path, jsa: Terminal) -> None:
     for flags, sentence in {
         "--out effects.csv": "effects.csv must end in .npz for arrays",
         "--out none/effects.npz": "there is no folder none: make it, or choose another --out",
-        "--variables 0": "variables must be 1 or more, not 0",
-        "--columns 0": "columns must be 1 or more, not 0",
-        "--rows 0": "rows must be 1 or more, not 0",
     }.items():
         assert sentence in jsa.refuses("describe run", flags)
     assert not list(here.glob("effects*"))

@@ -124,7 +124,6 @@ def test_a_context_may_stand_before_the_gaps(here: Path, classes: int) -> None:
         ("", 2, "--data"),
         ("--data full.csv", 2, "full.csv has no missing values: there is nothing to fill in"),
         ("--data nowhere.csv", 1, "nowhere.csv cannot be read"),
-        ("--data new.csv --samples 0", 2, "samples must be 1 or more, not 0"),
         ("--data new.csv --out ../answers0/new.csv", 2, "--out would overwrite new.csv: choose another file"),
         ("--data new.csv --out new.txt", 2, "new.txt must end in .csv for a table or .npz for arrays"),
     ],

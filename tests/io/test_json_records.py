@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jsa.errors import UsageError
 from jsa.io.json_records import from_record, read_number_lines, read_record, to_record
 from jsa.models.presets import MODELS, NetworkConfig, preset
-from jsa.runs.config import DataConfig, MethodConfig, RunConfig
-from jsa.training.config import OptimizerConfig, StageConfig
+from jsa.runs.config import DataConfig, RunConfig
+from jsa.training.config import OptimizerConfig
 
 configurations = st.builds(
     RunConfig,
@@ -152,14 +152,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes, sentence: str) -> 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: OptimizerConfig(learning_rate=0.0),
-        lambda: OptimizerConfig(average_decay=1.0),
-        lambda: StageConfig(switch_epoch=-1),
-        lambda: StageConfig(switch_patience=0),
-        lambda: RunConfig(batch_size=0),
-        lambda: MethodConfig(particles=0),
         lambda: NetworkConfig(latents=()),
-        lambda: NetworkConfig(hidden=(0,)),
         lambda: NetworkConfig(conditional=True, latents=(3, 3), prior="learned"),
         lambda: NetworkConfig(conditional=True),
     ],

@@ -112,8 +112,8 @@ test_what_cannot_be_is_refused = refuses(
     (lambda: preset("nonlinaer"), "did you mean 'nonlinear'"),
     (lambda: build_model(preset("linear"), HALF, 392), NEEDS_A_CONTEXT),
     (lambda: build_model(preset("structured"), HALF, 0), NEEDS_A_CONTEXT),
-    (lambda: replace(preset("linear"), latents=()), "at least 1 unit"),
-    (lambda: replace(preset("linear"), latents=(0,)), "at least 1 unit"),
-    (lambda: replace(preset("linear"), hidden=(200, 0)), "at least 1 unit"),
+    (lambda: replace(preset("linear"), latents=()), "the units of 1 layer or more"),
+    (lambda: replace(preset("linear"), latents=(0,)), "latents must be 1 or more, not 0"),
+    (lambda: replace(preset("linear"), hidden=(200, 0)), "hidden must be 1 or more, not 0"),
     (lambda: replace(preset("linear"), conditional=True, prior="learned", latents=(5, 5)), "one stochastic layer"),
 )

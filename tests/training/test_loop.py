@@ -181,8 +181,11 @@ def test_a_row_without_any_probability_is_named(tmp_path: Path) -> None:
         )
 
 
-def test_exploding_weights_are_never_written(tmp_path: Path) -> None:
-    config = small_config(optimization=OptimizerConfig(optimizer="sgd", learning_rate=1e38), epochs=3)
+@pytest.mark.parametrize("batch_size", [20, 100])
+def test_exploding_weights_are_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_size: int) -> None:
+    # With all rows in one batch, the only step is also the last one.
+    monkeypatch.setattr("jsa.training.loop.learning_rate", lambda *_: 1e38)
+    config = small_config(optimization=OptimizerConfig(optimizer="sgd"), epochs=1, batch_size=batch_size)
     with pytest.raises(NumericalError, match="at step"):
         run_small(tmp_path / "run", config, "enumeration")
     for checkpoint in (tmp_path / "run").glob("*.safetensors"):

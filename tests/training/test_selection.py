@@ -147,12 +147,6 @@ def test_training_seconds_leave_out_the_validations(tmp_path: Path) -> None:
     assert 0 < last["training_seconds"] < 0.9 * last["seconds"]
 
 
-@pytest.mark.parametrize("field", ["leading_epochs", "followed_rows", "validate_every"])
-def test_counts_are_at_least_one(field: str) -> None:
-    with pytest.raises(UsageError, match=f"{field.replace('_', '-')} must be 1 or more"):
-        ValidationConfig(**{field: 0})
-
-
 def test_snapshots_and_mapped_chains_exclude_each_other() -> None:
     with pytest.raises(UsageError, match="leave out one of the two"):
         RunConfig(checkpoints=CheckpointConfig(snapshot_every=1), machine=MachineConfig(mapped_chains=True))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import tyro
 
-from jsa.errors import UsageError, check_at_least
+from jsa.errors import UsageError
+from jsa.ranges import Ranged, Seed, Threads
 
 if TYPE_CHECKING:
     from jsa.runs.build import OpenedRun
@@ -18,22 +19,19 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class RunArguments:
+class RunArguments(Ranged):
     """The arguments of every command about a trained model."""
 
     run: Annotated[Path, tyro.conf.arg(metavar="RUN"), tyro.conf.Positional]
     """The run folder."""
-    seed: int = 0
+    seed: Seed = 0
     """Random seed."""
     checkpoint: Literal["best", "last"] = "best"
     """The weights to use: those of the best or of the last epoch."""
     data_dir: Path | None = None
     """The folder of the data, if it has moved since the run."""
-    threads: int | None = None
+    threads: Threads = None
     """CPU threads; torch's default if not given."""
-
-    def __post_init__(self) -> None:
-        check_at_least(1, threads=self.threads)
 
     def open(self) -> OpenedRun:
         """Set up torch as the arguments say and open the run. Torch is imported only now."""

@@ -8,12 +8,13 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast, get_args
+from typing import Annotated, cast, get_args
 
 from jsa.data import names
 from jsa.data.catalog import user_folder
-from jsa.errors import DataError, UsageError, check_at_least, unknown_name
+from jsa.errors import DataError, UsageError, unknown_name
 from jsa.experiments.tables import Budget, Cell, table, with_epochs, within
+from jsa.ranges import Ranged, whole
 from jsa.runs.config import RunConfig
 
 ENVIRONMENT_VARIABLE = "JSA_RUNS"
@@ -29,25 +30,20 @@ def default_runs() -> Path:
 
 
 @dataclass(frozen=True)
-class Deviations:
+class Deviations(Ranged):
     """Deviations from the paper. Every table names the deviations of its figures."""
 
     data: str | None = None
     """Use another dataset, for instance mnist-static if the published file is not available."""
-    epochs: int | None = None
+    epochs: Annotated[int | None, whole(1)] = None
     """Train for this many epochs; the stage switch is at the same share of them."""
-    screening_samples: int | None = None
+    screening_samples: Annotated[int | None, whole(1)] = None
     """Importance samples per row in a validation, instead of 100."""
-    samples: int | None = None
+    # With fewer, the error of an NLL or of a variance cannot be estimated.
+    samples: Annotated[int | None, whole(2)] = None
     """Importance samples per row for every reported NLL, instead of 1,000."""
-    draws: int | None = None
+    draws: Annotated[int | None, whole(20)] = None
     """Gradients for each variance of table2, instead of 1,000."""
-
-    def __post_init__(self) -> None:
-        check_at_least(1, epochs=self.epochs, screening_samples=self.screening_samples)
-        # With fewer, the error of an NLL or of a variance cannot be estimated.
-        check_at_least(2, samples=self.samples)
-        check_at_least(20, draws=self.draws)
 
     def concerning(self, config: RunConfig) -> Deviations:
         """Return the deviations that affect a run."""

@@ -4,39 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from jsa.errors import UsageError, check_range, unknown_name
+from jsa.errors import UsageError, unknown_name
+from jsa.ranges import Ranged, real, whole
 
 
 @dataclass(frozen=True)
-class Style:
+class Style(Ranged):
     """The activation and initialization of a model's deterministic networks."""
 
     activation: Literal["leaky-relu", "relu", "tanh", "elu", "gelu"] = "leaky-relu"
     """Activation function of the deterministic layers."""
-    negative_slope: float = 0.01
+    negative_slope: Annotated[float, real(least=0, most=1)] = 0.01
     """Slope of leaky-relu below zero."""
     initialization: Literal["torch", "xavier"] = "torch"
     """Initial weights: torch's default, or Glorot's uniform distribution."""
-    initial_bias: float | None = None
+    initial_bias: Annotated[float | None, real(least=-1000, most=1000)] = None
     """Initial value of every bias; None for torch's default."""
-
-    def __post_init__(self) -> None:
-        check_range(negative_slope=self.negative_slope, initial_bias=self.initial_bias)
 
 
 @dataclass(frozen=True)
 class NetworkConfig(Style):
     """Sizes, activation, initialization and prior of the networks. The defaults depend on --model."""
 
-    latents: tuple[int, ...] = (200,)
+    latents: Annotated[tuple[int, ...], whole(1)] = (200,)
     """Latent variables per stochastic layer, starting with the layer next to the data."""
     latent_kind: Literal["bernoulli", "categorical", "gaussian"] = "bernoulli"
     """Distribution of the latent variables."""
-    latent_classes: int = 2
+    latent_classes: Annotated[int, whole(2, 256)] = 2
     """Classes per categorical latent variable; 2 for the other kinds."""
-    hidden: tuple[int, ...] = ()
+    hidden: Annotated[tuple[int, ...], whole(1)] = ()
     """Widths of the hidden layers of the inference network; the generative network has them in reverse."""
     prior: Literal["fixed", "learned"] = "fixed"
     """Fixed prior (fair coins, uniform classes or standard normals, as in the paper) or a learned one."""
@@ -45,8 +43,8 @@ class NetworkConfig(Style):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.latents or min(self.latents) < 1 or any(width < 1 for width in self.hidden):
-            raise UsageError("every stochastic and hidden layer needs at least 1 unit")
+        if not self.latents:
+            raise UsageError("latents must name the units of 1 layer or more")
         if self.conditional and len(self.latents) != 1:
             raise UsageError("a conditional model has one stochastic layer")
         if self.conditional and self.prior == "fixed":

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from jsa.errors import UsageError, check_at_least, check_range
+from jsa.errors import UsageError
 from jsa.models.presets import NetworkConfig, preset
+from jsa.ranges import Fraction, Ranged, Seed, Threads, real, whole
 from jsa.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
-class MethodConfig:
+class MethodConfig(Ranged):
     """Options of the method; each takes some of them and has its own defaults."""
 
-    particles: int | None = None
+    particles: Annotated[int | None, whole(1)] = None
     """Proposals or samples per row and step; jsa list estimators shows the default of each method."""
-    temperature: float | None = None
+    temperature: Annotated[float | None, real(above=0, most=1000)] = None
     """Temperature of relaxed methods; REBAR and RELAX learn theirs from it."""
     baseline: Literal["none", "running"] | None = None
     """Baseline of REINFORCE: none, or the running mean of the signal."""
-    sleep: float | None = None
+    sleep: Annotated[float | None, real(least=0, most=1)] = None
     """Share of the sleep phase in RWS: 0 as in the paper, 1 for sleep alone."""
-
-    def __post_init__(self) -> None:
-        check_at_least(1, particles=self.particles)
-        check_range(above=0, temperature=self.temperature)
 
     @property
     def given(self) -> dict[str, Any]:
@@ -35,7 +32,7 @@ class MethodConfig:
 
 
 @dataclass(frozen=True)
-class DataConfig:
+class DataConfig(Ranged):
     """Where the data comes from and how an own table is divided."""
 
     data_dir: Path | None = None
@@ -44,13 +41,13 @@ class DataConfig:
     """Own validation rows, in a file of their own."""
     test_file: Path | None = None
     """Own test rows, in a file of their own."""
-    valid_fraction: float = 0.1
+    valid_fraction: Fraction = 0.1
     """Share of an own table's rows for validation where no file has them."""
-    test_fraction: float = 0.1
+    test_fraction: Fraction = 0.1
     """Share of an own table's rows for the test where no file has them."""
-    split_seed: int = 0
+    split_seed: Seed = 0
     """Seed of the division of an own table."""
-    data_classes: int | None = None
+    data_classes: Annotated[int | None, whole(2, 256)] = None
     """Classes of categorical observations; the largest value plus one where not given."""
 
 
@@ -70,18 +67,15 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class MachineConfig:
+class MachineConfig(Ranged):
     """Hardware settings."""
 
     device: str = "cpu"
     """Torch device of the model, for instance cuda."""
-    threads: int | None = None
+    threads: Threads = None
     """CPU threads; torch's own choice where not given. Results are the same to the bit only for equal threads."""
     mapped_chains: bool = False
     """Keep the chains in memory-mapped files of the run folder instead of in memory."""
-
-    def __post_init__(self) -> None:
-        check_at_least(1, threads=self.threads)
 
 
 @dataclass(frozen=True)

@@ -6,92 +6,77 @@ The field names are unique across the groups because the command line shows them
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from jsa.errors import check_at_least, check_range
+from jsa.ranges import Ranged, Seed, real, whole
 
 
 @dataclass(frozen=True)
-class OptimizerConfig:
+class OptimizerConfig(Ranged):
     """Optimizer, learning rate and weight average."""
 
     optimizer: Literal["adam", "sgd"] = "adam"
     """Adam, or the plain steps of stochastic approximation."""
-    learning_rate: float = 3e-4
+    learning_rate: Annotated[float, real(above=0, most=10)] = 3e-4
     """Learning rate at the start."""
     schedule: Literal["constant", "cosine", "robbins-monro"] = "constant"
     """Constant; cosine to zero at the last step; or Robbins-Monro, which falls as 1/(t + 1000)^0.75."""
-    average_decay: float | None = None
+    average_decay: Annotated[float | None, real(above=0, below=1)] = None
     """Decay per step of an exponential moving average of the weights, which is then what is validated and tested."""
     non_finite: Literal["stop", "skip"] = "stop"
     """What to do at a loss or gradient that is not finite: stop the run, or skip the batch and count it."""
 
-    def __post_init__(self) -> None:
-        check_range(above=0, learning_rate=self.learning_rate)
-        check_range(above=0, below=1, average_decay=self.average_decay)
-
 
 @dataclass(frozen=True)
-class StageConfig:
+class StageConfig(Ranged):
     """When chains begin to persist (methods with chains only)."""
 
-    switch_epoch: int | None = None
+    switch_epoch: Annotated[int | None, whole(0)] = None
     """Epochs of stage I, where chains start anew at each visit; 60 % of all epochs where not given, as in the paper."""
-    switch_patience: int | None = None
+    switch_patience: Annotated[int | None, whole(1)] = None
     """Switch before that, as soon as this many validations in a row brought no better NLL."""
-
-    def __post_init__(self) -> None:
-        check_at_least(0, switch_epoch=self.switch_epoch)
-        check_at_least(1, switch_patience=self.switch_patience)
 
 
 @dataclass(frozen=True)
-class ValidationConfig:
+class ValidationConfig(Ranged):
     """How the best epoch is found. Test rows select nothing."""
 
-    validate_every: int = 5
+    validate_every: Annotated[int, whole(1)] = 5
     """Epochs between validations; the last epoch is always validated."""
-    validation_samples: int = 100
+    validation_samples: Annotated[int, whole(1)] = 100
     """Importance samples per row at a validation. Figures of different sample counts cannot be compared."""
-    validation_rows: int | None = None
+    validation_rows: Annotated[int | None, whole(1)] = None
     """Validate on the first rows only; on all where not given."""
-    stop_after: int | None = None
+    stop_after: Annotated[int | None, whole(1)] = None
     """Stop early when this many validations in a row brought no better NLL; never where not given."""
-    test_samples: int = 1000
+    test_samples: Annotated[int, whole(1)] = 1000
     """Importance samples per row for the test NLL."""
-    leading_epochs: int = 1
+    leading_epochs: Annotated[int, whole(1)] = 1
     """Re-score the K best epochs with test-samples and test the best of them; with 1, the validations alone decide."""
-    followed_rows: int | None = None
+    followed_rows: Annotated[int | None, whole(1)] = None
     """Also follow the NLL of this many training and test rows, with test-samples, at each validation; they select
     nothing."""
 
-    def __post_init__(self) -> None:
-        check_at_least(1, **vars(self))
-
 
 @dataclass(frozen=True)
-class CheckpointConfig:
+class CheckpointConfig(Ranged):
     """When the state of the training is saved."""
 
-    checkpoint_seconds: float = 30.0
+    checkpoint_seconds: Annotated[float, real(least=0)] = 30.0
     """Seconds between checkpoints of the whole state, from which --resume continues. They change no result."""
-    snapshot_every: int | None = None
+    snapshot_every: Annotated[int | None, whole(1)] = None
     """Also keep the whole state of every N-th epoch, for jsa variance; none where not given."""
-
-    def __post_init__(self) -> None:
-        check_range(least=0, checkpoint_seconds=self.checkpoint_seconds)
-        check_at_least(1, snapshot_every=self.snapshot_every)
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Ranged):
     """How a learner is trained on rows, whatever they are."""
 
-    epochs: int = 20
+    epochs: Annotated[int, whole(1)] = 20
     """Passes through the training rows."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of everything random."""
-    batch_size: int = 50
+    batch_size: Annotated[int, whole(1)] = 50
     """Rows per step."""
     scan: Literal["shuffle", "random"] = "shuffle"
     """Visit the rows in a new order every epoch, or by the paper's random scan: uniformly with replacement."""
@@ -99,9 +84,6 @@ class TrainingConfig:
     stages: StageConfig = field(default_factory=StageConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
     checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
-
-    def __post_init__(self) -> None:
-        check_at_least(1, epochs=self.epochs, batch_size=self.batch_size)
 
     @property
     def switch_epoch(self) -> int:

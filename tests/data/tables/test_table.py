@@ -138,7 +138,6 @@ def test_what_is_no_table_is_refused(values: np.ndarray, sentence: str) -> None:
         loaded(values)
 
 
-ABOVE_0 = "test-fraction must be above 0 and below 1"
 VALID = Path("other.npy")
 LESS = "too few rows: {0}_fraction 0.1 of 4 rows is none; give a larger --{0}-fraction, .* by --{0}-file"
 NONE_LEFT = "its {} to learn from; give tables of the others by --valid-file and --test-file$"
@@ -155,7 +154,6 @@ ALL = TableOptions(valid_fraction=0.6, test_fraction=0.4)
             r"row 3, .* \(counted .*\) holds 2, but 2 classes go up",
         ),
         (spelled(20), TableOptions(classes=1), UsageError, "classes is 1: a variable takes between 2 and 256"),
-        *((spelled(20), TableOptions(test_fraction=at), UsageError, ABOVE_0) for at in (0.0, 1.0, -0.1, float("nan"))),
         (spelled(8, columns=4), TableOptions(VALID), DataError, r"other\.npy has 5 columns, but .*table\.npy has 4"),
         (spelled(8), TableOptions(Path("several.npz")), DataError, "several.npz holds 2 arrays, but one is needed"),
         (spelled(4), TableOptions(), DataError, LESS.format("valid")),

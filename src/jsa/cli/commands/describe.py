@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from jsa.cli.arguments import RunArguments, parse
-from jsa.errors import check_at_least
 from jsa.io.atomic_files import check_destination, write_arrays
+from jsa.ranges import whole
 
 if TYPE_CHECKING:
     from jsa.evaluation.latent_effects import Effects
@@ -25,18 +25,14 @@ class DescribeArguments(RunArguments):
 
     split: Literal["train", "valid", "test"] = "train"
     """The rows of the run's data to use."""
-    rows: int | None = 1000
+    rows: Annotated[int | None, whole(1)] = 1000
     """Use only this many rows, the first ones."""
-    variables: int = 10
+    variables: Annotated[int, whole(1)] = 10
     """The number of latent variables to show."""
-    columns: int = 5
+    columns: Annotated[int, whole(1)] = 5
     """The number of columns to show for each."""
     out: Path | None = None
     """Write the shares, means and explained variance of all latent variables to this .npz file."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, rows=self.rows, variables=self.variables, columns=self.columns)
 
 
 def run(arguments: Sequence[str]) -> None:

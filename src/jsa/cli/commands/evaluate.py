@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from jsa.cli.arguments import RunArguments, parse, refuse_split_of_other_data
-from jsa.errors import UsageError, check_at_least
+from jsa.errors import UsageError
 from jsa.io.atomic_files import check_destination, write_arrays
 from jsa.io.json_records import write_json
+from jsa.ranges import whole
 
 
 @dataclass(frozen=True)
@@ -21,16 +22,16 @@ class EvaluateArguments(RunArguments):
     """The rows of the run's data to evaluate."""
     data: Path | None = None
     """Evaluate all rows of this table instead. Its columns must be those of the run's data."""
-    samples: int | None = None
+    samples: Annotated[int | None, whole(1)] = None
     """Importance samples per row. If not given: 1,000, or 16 with --annealing-steps."""
-    annealing_steps: int | None = None
+    annealing_steps: Annotated[int | None, whole(1)] = None
     """Anneal each sample from q to the posterior in this many steps, for a tighter estimate if q is a poor fit. Each
     step is one evaluation: limit the rows with --rows, and use many times as many steps as latent variables."""
     exact: bool = False
     """Sum over all latent states instead of sampling, for small latent spaces."""
-    bounds: tuple[int, ...] = ()
+    bounds: Annotated[tuple[int, ...], whole(1)] = ()
     """Also compute the multi-sample lower bounds with these numbers of particles; 1 is the ELBO."""
-    rows: int | None = None
+    rows: Annotated[int | None, whole(1)] = None
     """Use only this many rows, the first ones; all if not given."""
     out: Path | None = None
     """Write the number, NLL and effective sample size of each row to this .npz or .csv file."""
@@ -39,7 +40,6 @@ class EvaluateArguments(RunArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(1, samples=self.samples, rows=self.rows, annealing_steps=self.annealing_steps)
         if self.exact and self.annealing_steps is not None:
             raise UsageError("--exact sums over all states, so nothing is annealed: leave out --annealing-steps")
         refuse_split_of_other_data(self.data, self.split)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from jsa.cli.arguments import RunArguments, parse
-from jsa.errors import UsageError, check_at_least
+from jsa.errors import UsageError
 from jsa.io.atomic_files import check_destination, write_arrays
+from jsa.ranges import whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,12 +27,11 @@ class ImputeArguments(RunArguments):
     and, without --draw, mean (probabilities). If not given: imputed-FILE.csv in the run folder."""
     draw: bool = False
     """Draw the values, as in multiple imputation, instead of taking the most probable ones."""
-    samples: int = 1000
+    samples: Annotated[int, whole(1)] = 1000
     """Importance samples per row. If there are no more latent states than that, the sum over all is exact."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(1, samples=self.samples)
         if self.out is not None:
             check_destination(self.out, "--out", csv="a table", npz="arrays")
             if self.out.resolve() == self.data.resolve():

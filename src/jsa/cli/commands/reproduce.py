@@ -12,16 +12,17 @@ import tyro
 
 from jsa.cli.arguments import parse
 from jsa.data.catalog import ENVIRONMENT_VARIABLE as DATA_FOLDER
-from jsa.errors import JsaError, UsageError, check_at_least
+from jsa.errors import JsaError, UsageError
 from jsa.experiments.comparison import write_tables
 from jsa.experiments.jobs import Deviations, Job, Places, default_runs, plan
 from jsa.experiments.results import is_done, read_results
 from jsa.experiments.tables import TABLES
 from jsa.io.atomic_files import make_folder
+from jsa.ranges import Ranged, whole
 
 
 @dataclass(frozen=True)
-class ReproduceArguments:
+class ReproduceArguments(Ranged):
     """Train the missing runs of the paper's tables, and write the tables with our figures beside the paper's.
 
     Finished runs are reused, and interrupted ones are continued when the same command is repeated.
@@ -31,15 +32,15 @@ class ReproduceArguments:
     """A table, all tables with their figures, or only the tables and figures of existing results, without training."""
     budget: Literal["paper", "short"] = "short"
     """The paper's epochs, or a tenth of them. Every table names its budget."""
-    seeds: int = 1
+    seeds: Annotated[int, whole(1, 1000)] = 1
     """Seeds per cell. With several, a cell shows their mean and standard deviation."""
-    first_seed: int = 0
+    first_seed: Annotated[int, whole(0)] = 0
     """The first seed."""
     methods: tuple[str, ...] = ()
     """Only these methods; all if not given."""
     columns: tuple[str, ...] = ()
     """Only these columns, such as the models of table1 or the particles n5, n10, ... of table3; all if not given."""
-    jobs: int | None = None
+    jobs: Annotated[int | None, whole(1, 1024)] = None
     """Parallel runs, each with one thread; one per processor if not given."""
     runs: Path | None = None
     """The folder of the run folders. If not given: JSA_RUNS, or else the user's data folder."""
@@ -50,10 +51,6 @@ class ReproduceArguments:
     dry_run: bool = False
     """Show which runs are missing, and train nothing."""
     deviations: Deviations = field(default_factory=Deviations)
-
-    def __post_init__(self) -> None:
-        check_at_least(1, seeds=self.seeds, jobs=self.jobs)
-        check_at_least(0, first_seed=self.first_seed)
 
 
 def run(arguments: Sequence[str]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from jsa.cli.arguments import RunArguments, parse
-from jsa.errors import check_at_least
 from jsa.io.atomic_files import check_destination, write_arrays
+from jsa.ranges import whole
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,8 @@ class SampleArguments(RunArguments):
     """The output file: a .png picture of the means of p(x | h), a .csv table of draws of x, or a .npz file of both with
     the latent states h and, for conditional models, the context. If not given: samples-SEED.png in the run folder, or
     samples-SEED.csv when rows are not images."""
-    count: int = 100
+    count: Annotated[int, whole(1)] = 100
     """The number of samples. A conditional model draws one for each of the first validation rows."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, count=self.count)
 
 
 def run(arguments: Sequence[str]) -> None:

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from jsa.cli.arguments import RunArguments, parse
-from jsa.errors import UsageError, check_at_least
+from jsa.errors import UsageError
 from jsa.io.atomic_files import check_destination
 from jsa.io.json_records import write_json
+from jsa.ranges import whole
 from jsa.runs.config import MethodConfig
 
 if TYPE_CHECKING:
@@ -35,27 +36,23 @@ class VarianceArguments(RunArguments):
     """The weights to use. Chains and baselines are always those of the last state of the run."""
     estimators: tuple[str, ...] = ("jsa", "jsa-rao-blackwell", "hybrid", "msc", "rws", "vimco", "rloo")
     """The methods to compare."""
-    draws: int = 1000
+    draws: Annotated[int, whole(20)] = 1000
     """Gradients to draw per method."""
-    rows: int = 200
+    rows: Annotated[int, whole(1)] = 200
     """The size of the minibatch, the first training rows."""
     method: MethodConfig = field(default_factory=MethodConfig)
     """Options for every method that takes them. By default the method of the run has those of the run, and other
     methods have its particles, unless these are its default, and their own defaults. If an option other than the
     particles differs from the run, the method starts untrained."""
-    moves: int = 100
+    moves: Annotated[int, whole(1)] = 100
     """Metropolis moves that redraw a chain before each draw of the total variance."""
-    reference_moves: int = 20_000
+    reference_moves: Annotated[int, whole(10)] = 20_000
     """Moves of the long chains that estimate the posterior's gradient if it cannot be enumerated. The first twentieth
     is discarded."""
-    snapshot: int | None = None
+    snapshot: Annotated[int | None, whole(1)] = None
     """Use the weights and chains at the end of this epoch, for a run with --snapshot-every."""
     json: Path | None = None
     """Write the figures to this JSON file; one that does not exist, such as the logarithm of 0, is null."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, rows=self.rows, moves=self.moves)
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -66,13 +63,11 @@ def run(arguments: Sequence[str]) -> None:
 
     import torch
 
-    from jsa.evaluation.gradient_variance import check_draws, gradient_report
-    from jsa.evaluation.posterior_gradient import can_be_enumerated, check_reference_moves, posterior_gradient
+    from jsa.evaluation.gradient_variance import gradient_report
+    from jsa.evaluation.posterior_gradient import can_be_enumerated, posterior_gradient
     from jsa.evaluation.results import figures_record
     from jsa.training.progress import evaluation_progress
 
-    check_draws(parsed.draws)
-    check_reference_moves(parsed.reference_moves)
     _refuse_options_of_none(parsed)
     opened = parsed.open()
     state = _take_weights(parsed, opened)

@@ -19,14 +19,15 @@ from jsa.data.tables.categories import in_common, recoded, refuse_too_many
 from jsa.data.tables.delimited import read_csv
 from jsa.data.tables.table_warnings import about_numbers, about_words
 from jsa.data.tables.values import Values, as_values, refuse_classes_above, refuse_empty_columns
-from jsa.errors import DataError, UsageError, check_range, shortened
+from jsa.errors import DataError, UsageError, shortened
+from jsa.ranges import Fraction, Ranged, Seed
 
 TEXT = (".csv", ".tsv")
 SUFFIXES = (".npy", ".npz", *TEXT)
 
 
 @dataclass(frozen=True)
-class TableOptions:
+class TableOptions(Ranged):
     """Options for splitting a table into three parts.
 
     Attributes:
@@ -40,9 +41,9 @@ class TableOptions:
 
     valid_file: Path | None = None
     test_file: Path | None = None
-    valid_fraction: float = 0.1
-    test_fraction: float = 0.1
-    split_seed: int = 0
+    valid_fraction: Fraction = 0.1
+    test_fraction: Fraction = 0.1
+    split_seed: Seed = 0
     classes: int | None = None
 
 
@@ -234,7 +235,6 @@ def _take(train: Table, wanted: set[str], options: TableOptions) -> dict[str, In
     for name, fraction in (("valid", options.valid_fraction), ("test", options.test_fraction)):
         if name not in wanted:
             continue
-        check_range(above=0, below=1, **{f"{name}_fraction": fraction})
         stop = start + round(fraction * count)
         if stop == start and not too_few:
             raise DataError(
