@@ -67,6 +67,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "scikit-learn": ("jsa.sklearn", ("DiscreteLatentModel",)),
 }
 """The headings, the module of the names, and the names in the order of the page."""
+LISTED = {name for _, names in GROUPS.values() for name in names}
 
 SECTION = re.compile(r"^(Args|Attributes|Returns|Example|References):$")
 
@@ -93,7 +94,7 @@ def _entry(name: str, thing: object) -> Iterator[str]:
     if not inspect.isclass(thing) and not inspect.isfunction(thing):
         return
     if inspect.isclass(thing):
-        parents = [base.__name__ for base in thing.__bases__ if base.__module__.startswith("jsa.")]
+        parents = [base.__name__ for base in thing.__bases__ if base.__name__ in LISTED]
         if parents:
             yield ""
             yield f"A kind of {' and '.join(f'`{parent}`' for parent in parents)}."
@@ -134,7 +135,9 @@ def _signature(thing: object) -> str:
 
 
 def _parameter(one: inspect.Parameter) -> str:
-    annotation = "" if one.annotation is one.empty else f": {one.annotation}"
+    # The range of a number is for the command line; its type is all that a reader of the signature needs.
+    plain = re.sub(r"Annotated\[(.*?), (?:whole|real)\(.*?\)\]", r"\1", str(one.annotation))
+    annotation = "" if one.annotation is one.empty else f": {plain}"
     if one.default is one.empty:
         return f"{'*' * (one.kind is one.VAR_POSITIONAL)}{one.name}{annotation}"
     default = f"{type(one.default).__name__}.{one.default.name}" if isinstance(one.default, Enum) else repr(one.default)

@@ -115,7 +115,7 @@ def test_the_two_settings_that_may_change_are_recorded(stopped: Path) -> None:
         ("--epochs 9", "so --epochs cannot be given: only --learning-rate and --non-finite may change"),
         ("--out elsewhere", "so --out cannot be given"),
         ("--non-finite perhaps", "invalid choice: 'perhaps'"),
-        ("--learning-rate -1", "learning-rate must be above 0, not -1"),
+        ("--learning-rate -1", "learning-rate must be above 0 and at most 10, not -1.0"),
     ],
 )
 def test_what_cannot_be_changed_is_said(stopped: Path, jsa: Terminal, flags: str, sentence: str) -> None:
