@@ -28,14 +28,13 @@ class Batch:
 
     Attributes:
         x: The observations. The models of this library take floating-point vectors, in which categorical variables are
-                one-hot, side by side. Your own model may take others, such as images with several channels, or integers
-                for an embedding. NaN marks a missing value; a model must support it, as those of this library do if
-                they are made with ``missing=True``.
-            index: The global row number of each row. The chains are stored under it, whatever the order of visits.
-            context: The context of conditional models p(x, h | context), also of any shape.
-            known: The known part of each row's latent state, such as a label; NaN marks an unknown value. Known values
-            are
-                not drawn: the model learns p(x, known). See docs/own-models.md.
+            one-hot, side by side. Your own model may take others, such as images with several channels, or integers for
+            an embedding. NaN marks a missing value; a model must support it, as those of this library do if they are
+            made with ``missing=True``.
+        index: The global row number of each row. The chains are stored under it, whatever the order of visits.
+        context: The context of conditional models p(x, h | context), also of any shape.
+        known: The known part of each row's latent state, such as a label; NaN marks an unknown value. Known values are
+            not drawn: the model learns p(x, known). See docs/own-models.md.
 
     Example:
         >>> import torch
@@ -149,11 +148,9 @@ class TakenBatch(Batch):
         """Skip the checks: the source was checked, and rows are taken at every step."""
 
     def with_nothing_known(self) -> Batch:
-
         return self if self.known is None else replace(self, known=None, source=self.source.with_nothing_known())
 
     def for_each_row(self, function: Callable[[Batch], Tensor]) -> Tensor:
-
         return self.source.for_each_row(function).index_select(0, self.rows)
 
 

@@ -95,7 +95,7 @@ class Bernoulli(Factorized):
     Args:
         logits: The logits.
         saturated: Whether many logits are large, so that their sums would lose digits: ``log_prob`` is then summed more
-                accurately, in more time.
+            accurately, in more time.
 
     Example:
         >>> bits = Bernoulli(torch.tensor([0.0, 2.0]))
@@ -116,11 +116,9 @@ class Bernoulli(Factorized):
 
     @property
     def mean(self) -> Tensor:
-
         return self.logits.sigmoid()
 
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
-
         probabilities = F.threshold(self.logits.detach().sigmoid(), RAREST, 0.0)
         # Writing the comparison into a floating-point tensor takes a tenth of the time of converting truth values.
         return torch.lt(uniforms, probabilities, out=probabilities.new_empty(0))
@@ -134,16 +132,13 @@ class Bernoulli(Factorized):
         return _inner(h, self.logits) - softplus_sum(self.logits)
 
     def take(self, rows: Tensor) -> Self:
-
         return type(self)(self.logits.index_select(0, rows), saturated=self.saturated)
 
     def clamped(self, known: Tensor) -> Self:
-
         known = known.to(self.logits.dtype)
         return type(self)(torch.where(known.isnan(), self.logits, CERTAIN * (2 * known - 1)), saturated=True)
 
     def leaving_out(self, missing: Tensor) -> Self:
-
         return type(self)(self.logits.masked_fill(missing, -CERTAIN), saturated=self.saturated)
 
 
@@ -174,11 +169,9 @@ class Categorical(Factorized):
 
     @property
     def mean(self) -> Tensor:
-
         return self._by_variable(self.logits).softmax(-1).flatten(-2)
 
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
-
         probabilities = self._by_variable(self.logits.detach()).softmax(-1)
         cumulative = probabilities.where(probabilities > RAREST, 0).cumsum(-1)
         # Rounding may leave the last sum below one, so uniforms are scaled by it: each class gets exactly its share.
@@ -190,16 +183,13 @@ class Categorical(Factorized):
         return (edges[..., :-1] - edges[..., 1:]).flatten(-2)
 
     def log_prob(self, h: Tensor) -> Tensor:
-
         refuse_wrong_vectors(self.layer, h)
         return (h * self._by_variable(self.logits).log_softmax(-1).flatten(-2)).sum(-1)
 
     def take(self, rows: Tensor) -> Self:
-
         return type(self)(self.logits.index_select(0, rows), self.layer.classes)
 
     def clamped(self, known: Tensor) -> Self:
-
         known = known.to(self.logits.dtype)
         return type(self)(torch.where(known.isnan(), self.logits, CERTAIN * known), self.layer.classes)
 
@@ -218,12 +208,10 @@ class Gaussian(Factorized):
 
     @property
     def like(self) -> Tensor:
-
         return self._mean
 
     @property
     def mean(self) -> Tensor:
-
         return self._mean
 
     def from_uniforms(self, uniforms: Tensor) -> Tensor:
@@ -233,13 +221,11 @@ class Gaussian(Factorized):
         return self._mean.detach() + self.log_scale.detach().exp() * quantile
 
     def log_prob(self, h: Tensor) -> Tensor:
-
         refuse_wrong_vectors(self.layer, h)
         standard = (h - self._mean) * (-self.log_scale).exp()
         return (-0.5 * standard.square() - self.log_scale - NORMAL_CONSTANT).sum(-1)
 
     def take(self, rows: Tensor) -> Self:
-
         return type(self)(self._mean.index_select(0, rows), self.log_scale.index_select(0, rows))
 
     def clamped(self, known: Tensor) -> Self:

@@ -26,12 +26,11 @@ class LayeredPosterior:
         latent: The layers, in sampling order.
         first: q(h_1 | x) for the rows of the batch.
         deeper: For each further layer, the function from the states before it to its distribution. The states have the
-                rows in the last dimension but one, and any number of dimensions before it, such as samples.
-            independent_of_x: Whether these functions depend on x through the states only. If so, the posterior can be
-                restricted to some rows of the batch, which saves time; if not, they always get states of all rows.
-            known: The known part of the states, NaN where unknown: ``batch.known``. The posterior is then q of the
-            other
-                variables, each given the layers before it.
+            rows in the last dimension but one, and any number of dimensions before it, such as samples.
+        independent_of_x: Whether these functions depend on x through the states only. If so, the posterior can be
+            restricted to some rows of the batch, which saves time; if not, they always get states of all rows.
+        known: The known part of the states, NaN where unknown: ``batch.known``. The posterior is then q of the other
+            variables, each given the layers before it.
 
     Example:
         >>> from jsa import Bernoulli, LatentSpace, Layer
@@ -159,8 +158,7 @@ class TorchPosterior:
 
     Args:
         distribution: The distribution, of batch shape (batch,); its flattened event is the state. Wrap it in
-        Independent
-            if needed.
+            Independent if needed.
 
     Example:
         >>> from torch.distributions import Independent, OneHotCategorical

@@ -128,9 +128,9 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
 
         Args:
             X: Integers from 0 on, row by row: 0 and 1 for bits. NaN, or None in a list, is a missing value and is left
-                    out of the likelihood. Rows with missing values can be scored, transformed and filled in whether or
-                    not the training rows have any.
-                y: Ignored.
+                out of the likelihood. Rows with missing values can be scored, transformed and filled in whether or not
+                the training rows have any.
+            y: Ignored.
         """
         before = dict(vars(self))
         try:
@@ -202,9 +202,8 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         Args:
             X: The rows.
             draw: Whether to draw the values, so that they vary as complete rows do, instead of choosing the most
-            probable
-                    ones.
-                random_state: The source of randomness; None for new values at each call.
+                probable ones.
+            random_state: The source of randomness; None for new values at each call.
         """
         rows = self._known(X)
         seed = int(check_random_state(random_state).randint(2**31 - 1)) if draw else self._seed

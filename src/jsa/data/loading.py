@@ -43,7 +43,7 @@ def load(
     Args:
         name_or_path: A name of the catalog, or the path of a .npy, .npz, .csv or .tsv table.
         data_dir: The folder of data files that are not part of the package; the environment variable JSA_DATA_DIR names
-                another one. A table that is not at its path is searched for there by its file name.
+            another one. A table that is not at its path is searched for there by its file name.
         valid_file: For a table: the validation rows, as another table.
         test_file: For a table: the test rows, as another table.
         valid_fraction: For a table without validation rows: the share of its rows to use for validation.

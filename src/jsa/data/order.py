@@ -30,8 +30,7 @@ def epoch_order(
         seed: The seed of the run.
         epoch: The number of the epoch.
         scan: `shuffle` visits every row once; `random` is the random scan of the theory, which draws as many rows
-        uniformly
-                with replacement.
+            uniformly with replacement.
 
     Example:
         >>> [len(index) for index in epoch_order(rows=10, batch_size=4, seed=1, epoch=0)]

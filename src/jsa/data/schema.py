@@ -26,11 +26,11 @@ class Schema:
         context_columns: The number of context variables before them; 0 without context.
         classes: The number of values that each variable can take; 2 is binary.
         image_shape: Height and width of a row as an image, context and observed columns together; None if rows are not
-                images.
-            column_names: The names of all columns, context and observed, if the data has names.
+            images.
+        column_names: The names of all columns, context and observed, if the data has names.
         missing: Whether observed values are missing.
         words: The word for each class of each column, empty for a column of numbers; None if no column has words.
-            values: For each column, the number of values that it can take, the first ones; None for all.
+        values: For each column, the number of values that it can take, the first ones; None for all.
 
     Example:
         >>> Schema.of(6, classes=3).conditioned(2).context_width

@@ -26,8 +26,7 @@ class Splits:
         valid: The rows that stop the training and select among models.
         test: The rows for the reported results, and for nothing else.
         taken: For the parts that come from one table, the numbers of their rows in it, from 0. A part that is not here
-        is
-            a table of its own.
+            is a table of its own.
         notes: Warnings about the data, one sentence each.
     """
 

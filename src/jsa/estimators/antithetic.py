@@ -166,7 +166,6 @@ class AntitheticBits(Antithetic):
     alternatives: ClassVar[str] = "arsm for categorical latents, or vimco, rloo or jsa"
 
     def draw(self, distribution: Factorized, noise: Tensor) -> Tensor:
-
         return distribution.from_uniforms(noise)
 
 
@@ -175,7 +174,7 @@ class AntitheticPairs(AntitheticBits):
 
     Args:
         particles: The number of states per row for a single layer. It is even: half as many independent pairs are
-        drawn.
+            drawn.
     """
 
     def __init__(self, particles: int = 2) -> None:

@@ -49,7 +49,7 @@ def annealed_likelihood(
         rows: The data: a tensor, or an object that returns rows by number.
         samples: Annealed chains per row.
         steps: Temperatures, each of which costs one evaluation per chain: use many times the number of latent
-        variables.
+            variables.
         seed: The seed of the draws.
         device: The device of the evaluation; by default that of the model's parameters.
         progress: Called with the number of rows done.

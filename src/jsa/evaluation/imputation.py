@@ -29,7 +29,7 @@ class Imputed:
     Attributes:
         x: The rows.
         effective_sample_size: How many exact posterior samples the importance samples of each row are worth; infinite
-                if all states were summed over, and for a row without missing values.
+            if all states were summed over, and for a row without missing values.
     """
 
     x: Float[Tensor, "rows width"]

@@ -208,9 +208,9 @@ class RowLikelihoods:
     Attributes:
         nll: -log p(x) of each row, or its estimate.
         effective_sample_size: How many exact posterior samples the importance samples of each row are worth; infinite
-                if the likelihood is exact.
-            samples: The number of importance samples per row, 0 if the likelihood is exact.
-            annealing_steps: The number of temperatures between q and the posterior, 0 without annealing.
+            if the likelihood is exact.
+        samples: The number of importance samples per row, 0 if the likelihood is exact.
+        annealing_steps: The number of temperatures between q and the posterior, 0 without annealing.
     """
 
     nll: Float64[Tensor, " rows"]

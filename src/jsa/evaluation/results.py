@@ -76,8 +76,8 @@ class LogVariance:
 
     Attributes:
         log_variance: The logarithm of the variance of one draw, summed over parameters; minus infinity if there is no
-                variance.
-            low, high: Its 95 % interval, from the spread over groups of draws.
+            variance.
+        low, high: Its 95 % interval, from the spread over groups of draws.
     """
 
     log_variance: float

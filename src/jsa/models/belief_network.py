@@ -32,7 +32,8 @@ class BeliefNetwork(LatentVariableModel):
         observed: The variables of an observation.
         latent: The stochastic layers, the one next to the data first.
         hidden: Widths of the deterministic layers of each inference conditional; the generative ones have them in
-        reverse. prior: ``fixed`` for the fair coin, uniform class or standard normal; ``learned`` for free parameters.
+            reverse.
+        prior: ``fixed`` for the fair coin, uniform class or standard normal; ``learned`` for free parameters.
         style: Activation and initialization of the deterministic layers.
         missing: Whether values of x may be missing (NaN).
         indicators: Whether the inference network also sees which values are missing. If not, it sees zeros.
