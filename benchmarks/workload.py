@@ -123,8 +123,8 @@ class Workload(Training):
         started = time.perf_counter()
         batch = self.batch()
         if estimator.chains is not None:
-            states, visited = estimator.chains.read(batch.index)
-            estimator.chains.write(batch.index, states, visited)
+            states, visited = estimator.chains.read(batch.row_numbers)
+            estimator.chains.write(batch.row_numbers, states, visited)
         return time.perf_counter() - started
 
 

@@ -96,7 +96,7 @@ def test_one_row_with_extreme_logits_gives_a_finite_step(name: str, dtype: torch
 def test_weights_of_any_magnitude_give_finite_steps(name: str, dtype: torch.dtype, shift: float) -> None:
     """A weight of 1e-300 underflows in single precision, and one of exp(-1e5) in any."""
     model, batch = in_precision(example_of(name), dtype)
-    sound_step(name, Changed(model, lambda joint, rows, h: joint + shift * (1 + rows.index.to(joint))), batch)
+    sound_step(name, Changed(model, lambda joint, rows, h: joint + shift * (1 + rows.row_numbers.to(joint))), batch)
     # Some states of a row are so much less probable than others.
     sound_step(name, Changed(model, lambda joint, rows, h: joint + shift * h[..., 0]), batch)
 
@@ -116,7 +116,7 @@ def test_the_magnitude_of_the_weights_changes_no_gradient(name: str) -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_log_joint_that_is_no_number_is_named_with_its_row(name: str, dtype: torch.dtype, value: float) -> None:
     model, batch = in_precision(example_of(name), dtype)
-    changed = Changed(model, lambda joint, rows, h: torch.where(rows.index == 1, value, joint))
+    changed = Changed(model, lambda joint, rows, h: torch.where(rows.row_numbers == 1, value, joint))
     term = "a log-weight" if name == "enumeration" else "log_joint"
     with pytest.raises(NumericalError, match=f"{term} is {value} at row 1"):
         stepped(name, changed, batch)
@@ -138,7 +138,7 @@ def standing_at(value: float, name: str, model: LatentVariableModel, batch: Batc
     estimator = persistent(name, model, batch)
     estimator.stage = Stage.PERSISTENT
     states = torch.full((len(batch), model.latent.width), value, dtype=batch.x.dtype)
-    estimator.chains.write(batch.index, states, moved=torch.ones(len(batch), dtype=torch.bool))
+    estimator.chains.write(batch.row_numbers, states, moved=torch.ones(len(batch), dtype=torch.bool))
     return estimator
 
 
@@ -149,13 +149,13 @@ def test_a_chain_at_a_possible_state_never_goes_to_an_impossible_one(name: str, 
     estimator = standing_at(1.0, name, changed, batch)
     for _ in range(20):
         sound_step(name, changed, batch, estimator, objective_may_be_infinite=True)
-        states, _ = estimator.chains.read(batch.index)
+        states, _ = estimator.chains.read(batch.row_numbers)
         assert (states[:, 0] == 1).all()
 
 
 def test_a_row_without_any_possible_state_is_named(name: str, dtype: torch.dtype) -> None:
     model, batch = in_precision(example_of(name), dtype)
-    changed = Changed(model, lambda joint, rows, h: torch.where(rows.index == 1, -math.inf, joint))
+    changed = Changed(model, lambda joint, rows, h: torch.where(rows.row_numbers == 1, -math.inf, joint))
     drawn = " with every state that was drawn" if name in ("hybrid", "msc", "rws") else ""
     with pytest.raises(NumericalError, match=f"the model gives probability zero to row 1{drawn}"):
         stepped(name, changed, batch)
@@ -204,7 +204,7 @@ def test_a_proposal_of_a_single_state_gives_finite_steps(name: str, dtype: torch
     for stage in (Stage.FRESH, Stage.PERSISTENT):
         estimator.stage = stage
         sound_step(name, model, batch, estimator)
-        states, visited = estimator.chains.read(batch.index)
+        states, visited = estimator.chains.read(batch.row_numbers)
         assert visited.all()
         assert (states == (1 if logit > 0 else 0)).all()
 
@@ -217,7 +217,7 @@ def test_a_chain_at_a_state_of_huge_weight_stays_and_is_sound(name: str, dtype: 
     for _ in range(5):
         estimate = sound_step(name, model, batch, estimator)
         assert estimate.diagnostics["acceptance"] == 0
-    states, _ = estimator.chains.read(batch.index)
+    states, _ = estimator.chains.read(batch.row_numbers)
     assert (states == 0).all()
     assert estimate.diagnostics["frozen_share"] >= 0
 

@@ -43,17 +43,17 @@ class OwnModel(LatentVariableModel):
         at_row = batch.index == 12
         match self.fault:
             case "nan joint":
-                return torch.where(at_row, torch.nan, joint)
+                return torch.where(torch.as_tensor(at_row), torch.nan, joint)
             case "infinite joint":
-                return torch.where(at_row, torch.inf, joint)
+                return torch.where(torch.as_tensor(at_row), torch.inf, joint)
             case "excluded":
-                return torch.where(at_row, -torch.inf, joint)
+                return torch.where(torch.as_tensor(at_row), -torch.inf, joint)
         return joint
 
     def posterior(self, batch: Batch) -> Posterior:
         logits = self.logits.expand(len(batch), -1)
         if self.fault == "nan posterior":
-            logits = torch.where((batch.index == 12).unsqueeze(1), torch.nan, logits)
+            logits = torch.where((batch.row_numbers == 12).unsqueeze(1), torch.nan, logits)
         posterior = LayeredPosterior(self.latent, Bernoulli(logits))
         if self.fault == "latent variables not summed":
             vars(posterior)["log_prob"] = lambda h: h * logits
@@ -109,7 +109,7 @@ def test_a_state_that_the_model_excludes_is_no_error() -> None:
 def test_a_batch_takes_rows_with_repetition() -> None:
     batch = Batch(torch.eye(3), torch.tensor([4, 9, 2]), context=torch.arange(3.0).unsqueeze(1))
     taken = batch.take(torch.tensor([2, 0, 2]))
-    assert taken.index.tolist() == [2, 4, 2]
+    assert taken.row_numbers.tolist() == [2, 4, 2]
     assert torch.equal(taken.x, torch.eye(3)[[2, 0, 2]])
     assert taken.context is not None
     assert taken.context.flatten().tolist() == [2, 0, 2]

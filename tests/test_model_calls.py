@@ -138,7 +138,7 @@ def test_what_is_known_holds_where_one_layer_is_the_whole_posterior() -> None:
     batch = Batch(rows().x, rows().index, known=known)
     estimator = JSA(BITS, rows=6)
     estimator(OwnModel(q=one_layer), batch)
-    assert (estimator.chains.read(batch.index)[0][:, 1] == 1).all()
+    assert (estimator.chains.read(batch.row_numbers)[0][:, 1] == 1).all()
 
 
 @pytest.mark.parametrize(

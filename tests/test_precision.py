@@ -117,6 +117,6 @@ def test_chains_of_whole_numbers_go_on_from_their_states(layer: Layer, shift: fl
     estimator = JSA(LatentSpace.of(layer), rows=2)
     h = torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]) + shift
     batch = Batch(torch.tensor([[5], [6]]), torch.arange(2))
-    estimator.chains.write(batch.index, h, moved=torch.ones(2, dtype=torch.bool))
+    estimator.chains.write(batch.row_numbers, h, moved=torch.ones(2, dtype=torch.bool))
     posterior = LayeredPosterior(LatentSpace.of(layer), factorized(layer, torch.zeros(2, layer.parameters)))
     assert torch.equal(estimator.chains.initial_states(batch, posterior), h)

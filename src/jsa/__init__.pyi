@@ -1,6 +1,7 @@
 from .batch import Batch as Batch
 from .batch import Estimate as Estimate
 from .chains import ChainCache as ChainCache
+from .data.numbered import numbered as numbered
 from .distributions import Bernoulli as Bernoulli
 from .distributions import Categorical as Categorical
 from .distributions import Factorized as Factorized

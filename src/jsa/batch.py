@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int64, Num
 from torch import Tensor
+from torch.utils.data import default_collate
 
 from jsa.errors import UsageError
 
@@ -22,6 +23,10 @@ def completed(
     return h if known is None else torch.where(known.isnan(), h, known.to(h.dtype))
 
 
+class RowNumber(int):
+    """The number of a row, as ``numbered`` gives it."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Some rows of a dataset, each with its row number.
@@ -31,7 +36,8 @@ class Batch:
             one-hot, side by side. Your own model may take others, such as images with several channels, or integers for
             an embedding. NaN marks a missing value; a model must support it, as those of this library do if they are
             made with ``missing=True``.
-        index: The global row number of each row. The chains are stored under it, whatever the order of visits.
+        index: The global row number of each row, under which its chain is stored, whatever the order of visits. Only
+            training steps of methods with chains need it.
         context: The context of conditional models p(x, h | context), also of any shape.
         known: The known part of each row's latent state, such as a label; NaN marks an unknown value. Known values are
             not drawn: the model learns p(x, known). See docs/own-models.md.
@@ -44,7 +50,7 @@ class Batch:
     """
 
     x: Num[Tensor, "batch *observed"]
-    index: Int64[Tensor, " batch"]
+    index: Int64[Tensor, " batch"] | None = None
     context: Num[Tensor, "batch *context"] | None = None
     known: Float[Tensor, "batch width"] | None = None
 
@@ -53,7 +59,7 @@ class Batch:
         for name, part in parts:
             if part is not None and not isinstance(part, Tensor):
                 raise UsageError(f"{name} of a batch must be a tensor, not {type(part).__name__}: use torch.as_tensor")
-        if self.index.dtype != torch.int64 or self.index.shape != self.x.shape[:1]:
+        if self.index is not None and (self.index.dtype != torch.int64 or self.index.shape != self.x.shape[:1]):
             raise UsageError(
                 f"a batch of {len(self)} rows needs one row number per row, as an int64 tensor of one dimension, not "
                 f"{self.index.dtype} of shape {tuple(self.index.shape)}"
@@ -68,6 +74,32 @@ class Batch:
 
     def __len__(self) -> int:
         return self.x.shape[0]
+
+    @classmethod
+    def collate(cls, items: Sequence[Sequence[object]]) -> Batch:
+        """Make a batch of numbered items: x is their first part and the row number their last.
+
+        What lies between, such as a label, is left out. It is the ``collate_fn`` of a DataLoader over
+        ``jsa.numbered(dataset)``.
+        """
+        # A label may be a whole number, too: only a number that ``numbered`` gave is a row's.
+        if not all(isinstance(item, (tuple, list)) and isinstance(item[-1], RowNumber) for item in items):
+            raise UsageError("these items do not end with a row number: load jsa.numbered(dataset)")
+        return cls(default_collate([item[0] for item in items]), torch.tensor([item[-1] for item in items]))
+
+    @property
+    def row_numbers(self) -> Int64[Tensor, " batch"]:
+        """The global row numbers; a batch without them is refused."""
+        if self.index is None:
+            raise UsageError(
+                "this batch has no row numbers, which tell each row's chain: pass Batch(x, row_numbers), or load the "
+                "data through jsa.numbered(dataset) and Batch.collate"
+            )
+        return self.index
+
+    def row(self, position: int) -> int:
+        """Return the number of the row at a position of the batch, or the position if the rows have no numbers."""
+        return position if self.index is None else int(self.index[position])
 
     @property
     def state_dtype(self) -> torch.dtype:
@@ -86,17 +118,16 @@ class Batch:
         return inputs.nan_to_num(0.0, torch.inf, -torch.inf)
 
     def to(self, device: torch.device | str | None) -> Batch:
-        """Move the rows to a device."""
-        context, known = (None if beside is None else beside.to(device) for beside in (self.context, self.known))
-        return Batch(self.x.to(device), self.index.to(device), context, known)
+        """Move the rows to a device; their numbers stay on the CPU, where chains are looked up without waiting."""
+        context, known = (None if part is None else part.to(device) for part in (self.context, self.known))
+        return Batch(self.x.to(device), self.index, context, known)
 
     def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
         """Return the rows at these positions of the batch; repeated positions give repeated rows."""
-        context, known = (
-            None if beside is None else beside.index_select(0, rows) for beside in (self.context, self.known)
-        )
-        x, index = self.x.index_select(0, rows), self.index.index_select(0, rows)
-        return TakenBatch(x, index, context, known, source=self, rows=rows)
+        index = None if self.index is None else self.index.index_select(0, rows.to(self.index.device))
+        rows = rows.to(self.x.device)
+        context, known = (None if part is None else part.index_select(0, rows) for part in (self.context, self.known))
+        return TakenBatch(self.x.index_select(0, rows), index, context, known, source=self, rows=rows)
 
     def with_nothing_known(self) -> Batch:
         """Return the same rows without their known latent variables."""

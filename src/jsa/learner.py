@@ -36,7 +36,7 @@ class Learner(nn.Module):
         """Return the estimate for the batch: call ``backward`` on its loss."""
         if torch.is_grad_enabled() and not self.estimator.training:
             warnings.warn(
-                "this learner is in evaluation mode, where chains and baselines stand still: call learner.train() "
+                "this learner is in evaluation mode, where no chain moves and no baseline learns: call learner.train() "
                 "before training steps, or wrap other passes in torch.no_grad()",
                 stacklevel=2,
             )

@@ -219,7 +219,7 @@ def refuse_contradictions(model: LatentVariableModel, batch: Batch, h: Float[Ten
         return
     contradicting = ~batch.agrees(h)
     if bool(contradicting.any()):
-        row = int(batch.index[contradicting.nonzero()[0, -1]])
+        row = batch.row(int(contradicting.nonzero()[0, -1]))
         raise UsageError(
             f"{type(model).__name__} got a state that contradicts the known values of row {row}: its posterior must "
             "return known values unchanged, as LayeredPosterior(..., known=batch.known) does"
@@ -258,6 +258,10 @@ class EvaluatedStates:
     log_inference: Float[Tensor, "*samples batch"]
     log_weights: Float[Tensor, "*samples batch"]
 
+    def check(self, batch: Batch) -> None:
+        """Refuse a log-weight that is NaN or plus infinity."""
+        refuse_non_finite(batch, self.log_joint.detach(), self.log_inference.detach(), self.log_weights)
+
 
 def evaluate(
     model: LatentVariableModel,
@@ -267,6 +271,22 @@ def evaluate(
     log_inference: Float[Tensor, "samples batch"] | None = None,
 ) -> EvaluatedStates:
     """Evaluate states in one pass. A log-weight that is NaN is an error that names the term and the row.
+
+    The arguments are those of ``evaluate_unchecked``.
+    """
+    evaluated = evaluate_unchecked(model, batch, posterior, h, log_inference)
+    evaluated.check(batch)
+    return evaluated
+
+
+def evaluate_unchecked(
+    model: LatentVariableModel,
+    batch: Batch,
+    posterior: BatchPosterior,
+    h: Float[Tensor, "samples batch width"],
+    log_inference: Float[Tensor, "samples batch"] | None = None,
+) -> EvaluatedStates:
+    """Evaluate states whose log-weights the caller checks, with whatever else it asks the device for.
 
     Args:
         model: The model.
@@ -278,9 +298,7 @@ def evaluate(
     parts = [log_joint(model, batch, part) for part in _parts(batch, h)]
     joint = parts[0] if len(parts) == 1 else torch.cat(parts)
     inference = posterior.log_prob(h) if log_inference is None else log_inference
-    weights = joint.detach() - inference.detach()
-    refuse_non_finite(batch, joint.detach(), inference.detach(), weights)
-    return EvaluatedStates(posterior, h, joint, inference, weights)
+    return EvaluatedStates(posterior, h, joint, inference, joint.detach() - inference.detach())
 
 
 def _parts(batch: Batch, h: Float[Tensor, "samples batch width"]) -> tuple[Tensor, ...]:
@@ -312,7 +330,7 @@ def refuse_wrong_joint(batch: Batch, joint: Float[Tensor, "*samples batch"]) -> 
 def _refuse_where(batch: Batch, term: str, values: Tensor, wrong: Tensor) -> None:
     if bool(wrong.any()):
         position = tuple(wrong.nonzero()[0].tolist())
-        row = int(batch.index[position[-1]])
+        row = batch.row(position[-1])
         raise NumericalError(f"{term} is {float(values[position])} at row {row}{_of_gaps(batch, position[-1])}")
 
 

@@ -44,7 +44,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Measured]:
 
     def kept(model: BeliefNetwork, estimator: Estimator, batch: Batch, *_: object, **__: object) -> GradientReport:
         weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-        chains = None if estimator.chains is None else estimator.chains.read(batch.index)
+        chains = None if estimator.chains is None else estimator.chains.read(batch.row_numbers)
         found.append(Measured(estimator, weights, chains))
         return GradientReport(ONE, ONE, {}, 3.0)
 

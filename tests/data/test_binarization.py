@@ -92,7 +92,7 @@ def test_drawn_rows_are_a_dataset_as_any() -> None:
     labels = torch.arange(60, dtype=torch.uint8)
     data = DynamicBinarization(GRAY, seed=1, labels=labels)
     assert (len(data), data.schema, data.rows_change) == (60, Schema.of(40), True)
-    assert data.batch(torch.tensor([5, 3])).index.tolist() == [5, 3]
+    assert data.batch(torch.tensor([5, 3])).row_numbers.tolist() == [5, 3]
     assert data.labels is labels
 
 

@@ -20,9 +20,9 @@ def rows_of(*values: list[int]) -> torch.Tensor:
 def test_a_binary_batch_is_the_rows_asked_for() -> None:
     data = IndexedDataset(rows_of([0, 1, 1], [1, 0, 0], [1, 1, 1]))
     batch = data.batch(torch.tensor([2, 0, 2]))
-    assert (batch.x.dtype, batch.index.dtype, batch.context) == (torch.float32, torch.int64, None)
+    assert (batch.x.dtype, batch.row_numbers.dtype, batch.context) == (torch.float32, torch.int64, None)
     assert batch.x.tolist() == [[1, 1, 1], [0, 1, 1], [1, 1, 1]]
-    assert batch.index.tolist() == [2, 0, 2]
+    assert batch.row_numbers.tolist() == [2, 0, 2]
     assert (len(data), data.schema, data.rows_change) == (3, Schema.of(3), False)
 
 
@@ -46,13 +46,13 @@ def test_row_numbers_stay_with_their_rows_whatever_the_order() -> None:
     data = IndexedDataset(bits.to(torch.uint8))
     for index in epoch_order(1_000, 64, seed=5, epoch=2):
         batch = data.batch(index)
-        assert torch.equal((batch.x.long() << torch.arange(10)).sum(1), batch.index)
+        assert torch.equal((batch.x.long() << torch.arange(10)).sum(1), batch.row_numbers)
 
 
 def test_a_batch_goes_to_the_device_that_is_named() -> None:
     batch = Conditioned(IndexedDataset(rows_of([0, 1], [1, 1])), 1).batch(torch.tensor([1]), device="meta")
     assert batch.context is not None
-    assert {batch.x.device.type, batch.index.device.type, batch.context.device.type} == {"meta"}
+    assert {batch.x.device.type, batch.row_numbers.device.type, batch.context.device.type} == {"meta"}
 
 
 def test_what_is_missing_is_nan() -> None:

@@ -35,7 +35,7 @@ class BlindNetwork(BeliefNetwork):
         self.inference = torch.nn.ModuleList([logits])
 
     def posterior(self, batch: Batch) -> LayeredPosterior:
-        return LayeredPosterior(self.latent, Bernoulli(self.inference[0](torch.zeros_like(batch.index))))
+        return LayeredPosterior(self.latent, Bernoulli(self.inference[0](torch.zeros_like(batch.row_numbers))))
 
 
 def clustered_rows(seed: int) -> Batch:

@@ -55,7 +55,7 @@ def test_chains_come_to_the_exact_posterior(model: BeliefNetwork) -> None:
     estimator = JSA(model.latent, len(batch), particles=5, stage=Stage.PERSISTENT)
     accepted = [float(estimator(model, batch).diagnostics["acceptance"]) for _ in range(10)]
     assert 0.2 < accepted[-1] < 0.9  # the proposals are neither perfect nor hopeless
-    states, _ = estimator.chains.read(batch.index, torch.float64)
+    states, _ = estimator.chains.read(batch.row_numbers, torch.float64)
     centered = states.unflatten(0, (chains, -1)) - posterior_mean(X)
     assert_mean(centered, 0.0)
     products = centered.unsqueeze(-1) * centered.unsqueeze(-2)

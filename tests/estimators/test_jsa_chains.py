@@ -36,7 +36,7 @@ def states_after_visits(example: Example, visits: int, copies: int) -> Tensor:
         # In two halves and another order each time: a chain must be found again under its row number.
         for rows in order.chunk(2):
             estimator(example.model, batch.take(rows))
-    states, visited = estimator.chains.read(batch.index, torch.float64)
+    states, visited = estimator.chains.read(batch.row_numbers, torch.float64)
     assert visited.all()
     return state_numbers(example.model, states).unflatten(0, (copies, -1))
 

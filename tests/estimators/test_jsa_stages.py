@@ -110,7 +110,7 @@ def test_layers_move_together() -> None:
     proposal = torch.ones(1, len(batch), 4, dtype=torch.float64)
     draws_only(example, lambda shape: proposal, batch)
     estimator(example.model, batch)
-    ends = cached(estimator, batch.index).unique(dim=0)
+    ends = cached(estimator, batch.row_numbers).unique(dim=0)
     assert ends.tolist() == [[0.0] * 4, [1.0] * 4]
 
 
@@ -118,10 +118,10 @@ def test_a_refused_row_keeps_its_state(example: Example) -> None:
     batch = repeated(example.batch, 200)
     estimator = JSA(example.model.latent, len(batch), particles=1, stage=Stage.PERSISTENT)
     fill(estimator, example.model.posterior(batch).sample((1,))[0])
-    before = estimator.chains.read(batch.index)[0]
+    before = estimator.chains.read(batch.row_numbers)[0]
     estimator(example.model, batch)
-    after = estimator.chains.read(batch.index)[0]
-    stood_still = estimator.chains.age(batch.index) > 0
+    after = estimator.chains.read(batch.row_numbers)[0]
+    stood_still = estimator.chains.age(batch.row_numbers) > 0
     assert 0 < stood_still.sum() < len(batch)
     assert torch.equal(after[stood_still], before[stood_still])
 
@@ -130,11 +130,11 @@ def test_a_refused_row_keeps_its_state(example: Example) -> None:
 def test_evaluation_mode_never_writes(example: Example, stage: Stage) -> None:
     estimator = JSA(example.model.latent, rows=3, stage=stage)
     estimator(example.model, example.batch)
-    before, visits = cached(estimator, example.batch.index), estimator.chains.visits
+    before, visits = cached(estimator, example.batch.row_numbers), estimator.chains.visits
     estimator.eval()
     for _ in range(20):
         estimator(example.model, example.batch)
-    assert torch.equal(cached(estimator, example.batch.index), before)
+    assert torch.equal(cached(estimator, example.batch.row_numbers), before)
     assert estimator.chains.visits == visits
 
 
@@ -142,12 +142,12 @@ def test_the_switch_takes_over_the_states_of_stage_one(example: Example) -> None
     estimator = JSA(example.model.latent, rows=3, stage=Stage.FRESH)
     estimator(example.model, example.batch)
     estimator.stage = Stage.PERSISTENT
-    assert torch.equal(initial_states(estimator, example, example.batch), cached(estimator, example.batch.index))
+    assert torch.equal(initial_states(estimator, example, example.batch), cached(estimator, example.batch.row_numbers))
 
 
 def test_chains_are_no_parameters(example: Example) -> None:
     estimator = JSA(example.model.latent, rows=3)
-    assert list(estimator.state_dict()) == ["counting_share", "stage_number"]
+    assert list(estimator.state_dict()) == ["counting_share", "_extra_state"]
     assert not list(estimator.parameters())
 
 

@@ -91,10 +91,10 @@ def test_chains_are_where_they_may_be(known_example: Example) -> None:
     # In stage I nothing is known, and in stage II it becomes so.
     estimator(model, batch.with_nothing_known())
     estimator.stage = 2
-    before, _ = estimator.chains.read(batch.index, torch.float64)
+    before, _ = estimator.chains.read(batch.row_numbers, torch.float64)
     assert not bool(batch.agrees(before).all())
     estimate = estimator(model, batch)
-    after, _ = estimator.chains.read(batch.index, torch.float64)
+    after, _ = estimator.chains.read(batch.row_numbers, torch.float64)
     assert bool(batch.agrees(after).all())
     assert bool(estimate.log_weights.isfinite().all())
 
@@ -210,7 +210,7 @@ def test_a_posterior_of_the_users_own_may_look() -> None:
     check_model(model, batch)
     chains = JSA(model.latent, rows=200, stage=2)
     chains(model, batch).loss.backward()
-    assert bool((chains.chains.read(batch.index)[0][:, 0] == 1).all())
+    assert bool((chains.chains.read(batch.row_numbers)[0][:, 0] == 1).all())
     rows = TensorRows(batch.x, known=batch.known)
     assert abs(likelihood(model, rows, samples=2_000).nll - exact_likelihood(model, rows).nll) < 0.05
     wide = Batch(batch.x, batch.index, known=torch.ones(40, 1))

@@ -85,12 +85,12 @@ def test_where_the_chains_stand() -> None:
     example = with_known("two-layers")
     batch = repeated(example.batch, 20)
     estimator = JSA(example.model.latent, rows=100)
-    before, _ = estimator.chains.read(batch.index, torch.float64)
+    before, _ = estimator.chains.read(batch.row_numbers, torch.float64)
     # Chains that have not moved stand nowhere, and q would be taught the contrary of what is known.
     with pytest.raises(UsageError, match="contradicts the known values of row 1"):
         supervised_loss(example.model, batch, before)
     estimator(example.model, batch)
-    after, _ = estimator.chains.read(batch.index, torch.float64)
+    after, _ = estimator.chains.read(batch.row_numbers, torch.float64)
     assert 0 < float(supervised_loss(example.model, batch, after).detach()) < 40
 
 

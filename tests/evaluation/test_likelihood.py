@@ -179,7 +179,7 @@ def refusals() -> Iterator[tuple[Callable[[], object], type[Exception], str]]:
     for score in EVALUATIONS.values():
         nothing = RowsInMemory(example.batch.take(torch.arange(0)))
         yield partial(score, model, nothing), UsageError, "no rows to evaluate"
-    no_state_at_row_2 = Changed(model, lambda joint, rows, h: torch.where(rows.index == 2, -torch.inf, joint))
+    no_state_at_row_2 = Changed(model, lambda joint, rows, h: torch.where(rows.row_numbers == 2, -torch.inf, joint))
     for score in (likelihood, exact_likelihood):
         yield partial(score, no_state_at_row_2, rows), NumericalError, r"log p\(x\) is -inf at row 2"
     # Without the type checks of these tests, which would come first.

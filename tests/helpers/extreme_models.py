@@ -41,7 +41,7 @@ def impossible(joint: Tensor, rows: Batch, h: Tensor) -> Tensor:
 
 def impossible_at_row_1(joint: Tensor, rows: Batch, h: Tensor) -> Tensor:
     """The same at row 1 only."""
-    return torch.where(rows.index == 1, impossible(joint, rows, h), joint)
+    return torch.where(rows.row_numbers == 1, impossible(joint, rows, h), joint)
 
 
 def in_precision(example: Example, dtype: torch.dtype) -> tuple[LatentVariableModel, Batch]:

@@ -60,7 +60,7 @@ def example_of(name: str) -> Example:
 def estimator_of(name: str, model: LatentVariableModel, batch: Batch, *, seed: int = 0, **options: object) -> Estimator:
     """Build the method for a model and its rows, in their precision, with networks that are not zero."""
     torch.manual_seed(seed)
-    inputs, rows = batch.inputs.shape[-1], int(batch.index.max()) + 1
+    inputs, rows = batch.inputs.shape[-1], int(batch.row_numbers.max()) + 1
     estimator = build_estimator(name, model.latent, inputs=inputs, rows=rows, options=options)
     if isinstance(estimator, Relax):
         estimator.networks = randomize(estimator.networks, seed=5, scale=0.5)

@@ -39,9 +39,9 @@ class Trapped(BeliefNetwork):
 
     def log_joint(self, batch: Batch, h: Tensor) -> Tensor:
         value = super().log_joint(batch, h)
-        bad = torch.zeros_like(batch.index, dtype=torch.bool)
+        bad = torch.zeros_like(batch.row_numbers, dtype=torch.bool)
         if self.training and self.bad_row is not None:
-            bad = batch.index == self.bad_row
+            bad = batch.row_numbers == self.bad_row
         if self.trap == "log_joint":
             return torch.where(bad, torch.nan, value)
         # The value is finite, its gradient at zero is not.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -13,42 +12,31 @@ from torch import Tensor
 
 from jsa.batch import Batch
 from jsa.chains.mapped import MappedStorage
-from jsa.chains.storage import MemoryStorage, Storage, check_description, description
-from jsa.errors import CheckpointError, UsageError, check_at_least
-from jsa.io.tensor_files import load_tensors, save_tensors
+from jsa.chains.storage import MemoryStorage, Storage, check_description, description, processes
+from jsa.errors import CheckpointError, UsageError, check_at_least, shortened
 from jsa.latent import LatentSpace
 from jsa.model import Posterior
 
-FORMAT = 1
-LARGEST_SAVE = 1 << 31
-"""How many bytes of chains in files are gathered in memory to save them as one file."""
-
-
-class _Standing(NamedTuple):
-    """The number of visits at some moment, and where the chains of some rows stood then."""
-
-    visits: int
-    rows: Tensor
-    states: Tensor
-    times: Tensor
+FORMAT = 2
+BELONGS_TO = "belongs_to"
+"""The entry of a ``state_dict`` that says whose chains these are: JSON as bytes."""
 
 
 class ChainCache:
     """One persistent state for each row, keyed by the row's global number.
 
     A state takes a bit for a Bernoulli variable, a byte for a categorical one and a float32 for a continuous one. With
-    it goes the time of the chain's last move, counted in visits of any row; zero means that it was never visited.
-    The cache is not part of any module's ``state_dict``. A checkpoint is: put what its own ``state_dict`` returns into
-    a state file, write that file, then ``commit`` the same tensors; ``load_state_dict`` takes them when a run resumes.
+    it goes the time of the chain's last move, counted in visits of any row by any of the processes that train together;
+    zero means that it was never visited.
 
-    Memory-mapped chains hold what is written in memory until it is committed: in a loop of your own without a state
-    file, call ``commit()`` from time to time.
+    ``state_dict`` and ``load_state_dict`` save and load the chains. An estimator calls them, so that its own
+    ``state_dict`` holds the chains that are in memory, and tells which ones belong to it if they are in files.
 
     Args:
         latent: What a state is made of.
         rows: The number of rows of the training data.
         folder: Where to keep the chains memory-mapped; without it they are kept in memory.
-        device: Where to keep chains that are in memory.
+        device: Where to keep chains that are in memory; with the module that owns them where not given.
 
     Example:
         >>> from jsa import Layer
@@ -64,28 +52,34 @@ class ChainCache:
     """
 
     def __init__(
-        self, latent: LatentSpace, rows: int, folder: Path | str | None = None, device: torch.device | str = "cpu"
+        self, latent: LatentSpace, rows: int, folder: Path | str | None = None, device: torch.device | str | None = None
     ) -> None:
         check_at_least(1, rows=rows)
         self.latent = latent
         self.rows = rows
+        self._stays = device is not None
         self._storage: Storage
         if folder is None:
-            self._storage = MemoryStorage(rows, latent.packed_bytes, device)
+            self._storage = MemoryStorage(rows, latent.packed_bytes, device or "cpu")
         else:
-            if torch.device(device).type != "cpu":
+            if torch.device(device or "cpu").type != "cpu":
                 raise UsageError("memory-mapped chains are on the CPU: leave out the device or the folder")
             self._storage = MappedStorage(Path(folder), latent, rows)
         self._checked = False
 
     @property
     def visits(self) -> int:
-        """The number of visits written so far, repeated rows included."""
+        """The number of visits so far, by all processes that train together; repeated rows count again."""
         return self._storage.visits
 
     @property
+    def passes(self) -> float:
+        """The number of passes through the data so far: as many visits as there are rows, whatever the order."""
+        return self.visits / self.rows
+
+    @property
     def bytes_per_row(self) -> int:
-        """The size of a chain: its state, the time of its last move and, where memory-mapped, its checksum."""
+        """The size of a chain: its state, the time of its last move and, in files, its checksum."""
         return self._storage.bytes_per_row
 
     @property
@@ -97,16 +91,17 @@ class ChainCache:
         self, index: Int64[Tensor, " batch"], dtype: torch.dtype = torch.float32
     ) -> tuple[Float[Tensor, "batch width"], Bool[Tensor, " batch"]]:
         """Return the states of these rows, and which of the rows were ever visited."""
-        states, times = self._storage.read(index)
-        return self.latent.unpack(states.to(index.device), dtype), (times > 0).to(index.device)
+        states, times = self._storage.read(index.cpu())
+        return self.latent.unpack(states, dtype), times > 0
 
     @torch.no_grad()
     def initial_states(self, batch: Batch, posterior: Posterior) -> Float[Tensor, "batch width"]:
         """Return where the chains of a batch stand; a row that was never visited starts from a draw of q."""
-        cached, visited = self.read(batch.index, batch.state_dtype)
+        index = batch.row_numbers.cpu()
+        cached, visited = (part.to(batch.x.device) for part in self.read(index, batch.state_dtype))
         # What became known since the last visit.
         cached = batch.completed(cached)
-        if bool(visited.all()):
+        if self._storage.has_all(index):
             return cached
         return torch.where(visited.unsqueeze(-1), cached, posterior.sample((1,))[0])
 
@@ -118,30 +113,27 @@ class ChainCache:
         A row that occurs twice in the batch (random scan) keeps the last of its states.
         """
         self._check(h)
-        visits = self.visits + index.shape[0]
+        index = index.cpu()
+        _, together = processes()
+        visits = self.visits + together * index.shape[0]
         # Most batches repeat no row, and a set finds that out in less time than sorting takes.
         if len(set(index.tolist())) < index.shape[0]:
             kept = _last_places(index)
-            index, h, moved = index.index_select(0, kept), h.index_select(0, kept), moved.index_select(0, kept)
+            index = index.index_select(0, kept)
+            h, moved = (part.index_select(0, kept.to(part.device)) for part in (h, moved))
         _, times = self._storage.read(index)
         now = torch.where(moved.to(times.device) | (times == 0), visits, times)
         self._storage.write(index, self.latent.pack(h), now)
         self._storage.visits = visits
 
-    @contextmanager
-    def held(self, index: Int64[Tensor, " batch"]) -> Iterator[None]:
-        """Restore the chains of these rows when the block ends: inside it they may move, to measure something."""
-        before = self._standing(index.unique())
-        try:
-            yield
-        finally:
-            self._put_back(before)
-
     def forget(self, index: Int64[Tensor, " batch"]) -> None:
         """Drop the chains of these rows: at their next visit they start anew from q."""
-        index = index.unique()
-        states, times = self._storage.read(index)
-        self._storage.write(index, torch.zeros_like(states), torch.zeros_like(times))
+        self._storage.forget(index.unique().cpu())
+
+    def to(self, device: torch.device) -> None:
+        """Move chains in memory to a device, unless they were given one of their own."""
+        if not self._stays and device.type != "meta":
+            self._storage.to(device)
 
     def adopt(self, other: ChainCache) -> None:
         """Take over the chains of another cache into this new one, for data that has grown or chains that move.
@@ -178,7 +170,7 @@ class ChainCache:
 
         A pass is as many visits as there are rows, so that the age means the same under epochs and random scan.
         """
-        return self._passes(self._storage.read(index)[1].to(index.device))
+        return self._passes(self._storage.read(index.cpu())[1])
 
     def ages(self) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, " some"]]]:
         """Yield the rows that have a chain and their ages, some at a time; this reads the whole cache."""
@@ -186,57 +178,25 @@ class ChainCache:
             yield rows, self._passes(times)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return what a state file must hold of the chains: all of them, or two numbers if they are memory-mapped.
+        """Return the chains in memory, or what tells which chains in files these are, and whose.
 
-        Memory-mapped chains stage the rows written since the last commit in a journal, at a cost in proportion to
-        them. The tensors are not copied: write them to the file before the next step.
+        The tensors are not copied: write them to a file before the next step.
         """
-        return self._storage.state_dict()
-
-    def commit(self, saved: Mapping[str, Tensor] | None = None) -> None:
-        """Make memory-mapped chains permanent as they were staged; chains in memory need nothing.
-
-        Committing again does nothing, and what can no longer be committed is refused.
-
-        Args:
-            saved: What ``state_dict`` returned, once the state file that holds it is in place. Where there is no state
-                file leave it out: the chains are then committed as they are now.
-        """
-        self._storage.commit(self.state_dict() if saved is None else saved)
+        content = json.dumps(self._belongs_to).encode()
+        return {BELONGS_TO: torch.frombuffer(bytearray(content), dtype=torch.uint8), **self._storage.state_dict()}
 
     def load_state_dict(self, saved: Mapping[str, Tensor]) -> None:
         """Go back to where the chains stood when ``state_dict`` returned these tensors.
 
-        Memory-mapped chains can go back to the last checkpoint whose state file is in place, whether or not it was
-        committed; a commit that a killed process left unfinished is finished.
+        Chains of another latent space, of other rows or of another process are refused, and chains in files that have
+        gone too far since then.
         """
-        self._storage.load_state_dict(saved)
+        self._check_owner(saved.get(BELONGS_TO))
+        self._storage.load_state_dict({name: tensor for name, tensor in saved.items() if name != BELONGS_TO})
 
-    def save(self, path: Path | str) -> None:
-        """Write the chains to one safetensors file, whole or not at all."""
-        if isinstance(self._storage, MappedStorage) and self.rows * self.bytes_per_row > LARGEST_SAVE:
-            raise UsageError(
-                f"these {self.rows} chains are too many to gather in memory for one file: commit them and copy their "
-                "folder instead"
-            )
-        whole = ChainCache(self.latent, self.rows)
-        whole.adopt(self)
-        save_tensors(Path(path), whole.state_dict(), self._description)
-
-    def load(self, path: Path | str) -> None:
-        """Read chains that ``save`` wrote for the same latent space and number of rows."""
-        path = Path(path)
-        if not path.is_file():
-            raise CheckpointError(f"there are no chains at {path}")
-        found, notes = load_tensors(path)
-        check_description(path, notes, self._description)
-        whole = ChainCache(self.latent, self.rows)
-        try:
-            whole.load_state_dict(found)
-        except CheckpointError as error:
-            raise CheckpointError(f"{path} is damaged ({error}): delete it and start the chains anew") from error
-        everything = torch.arange(self.rows)
-        self._put_back(_Standing(whole.visits, everything, *whole._storage.read(everything)))
+    def commit(self) -> None:
+        """Make chains in files permanent as they are now: in a loop of your own that saves no ``state_dict``."""
+        self._storage.commit()
 
     def _check(self, h: Tensor) -> None:
         """Refuse what is not a state and would be packed into another: by its width always, by its values once."""
@@ -247,16 +207,27 @@ class ChainCache:
             )
         self._checked = True
 
-    def _standing(self, index: Tensor) -> _Standing:
-        return _Standing(self.visits, index, *self._storage.read(index))
-
-    def _put_back(self, standing: _Standing) -> None:
-        self._storage.write(standing.rows, standing.states, standing.times)
-        self._storage.visits = standing.visits
-
     @property
-    def _description(self) -> dict[str, object]:
-        return description(self.latent, self.rows, FORMAT)
+    def _belongs_to(self) -> dict[str, object]:
+        rank, together = processes()
+        return {**description(self.latent, self.rows, FORMAT), "process": f"{rank} of {together}"}
+
+    def _check_owner(self, said: Tensor | None) -> None:
+        """Refuse saved chains that are not those of this cache."""
+        try:
+            found = None if said is None else json.loads(said.cpu().numpy().tobytes())
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict) or "process" not in found:
+            raise CheckpointError("the saved chains do not say whose they are: use another copy")
+        expected = self._belongs_to
+        check_description("in this state", found, {**expected, "process": found["process"]})
+        if found["process"] != expected["process"]:
+            raise CheckpointError(
+                f"the chains in this state are those of process {shortened(found['process'])}, this is process "
+                f"{expected['process']}: save and load the state of each process by itself, or load the weights alone "
+                "with learner.model.load_state_dict"
+            )
 
     def _passes(self, times: Tensor) -> Tensor:
         return (self.visits - times).to(torch.float32) / self.rows

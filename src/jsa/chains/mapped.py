@@ -59,7 +59,7 @@ class Manifest:
         checksum = content.pop("checksum", None) if isinstance(content, dict) else None
         if checksum is not None and checksum != _checksum(content):
             raise _damaged(path)
-        check_description(path.parent, content, belongs_to)
+        check_description(f"at {path.parent}", content, belongs_to)
         numbers = {name: content.get(name) for name in asdict(cls())}
         if checksum is None or not all(isinstance(number, int) and number >= 0 for number in numbers.values()):
             raise _damaged(path)
@@ -111,6 +111,16 @@ class MappedStorage(Storage):
         records = make_records(states.cpu().numpy(), times.cpu().numpy())
         self._overlay.update(zip(rows.tolist(), self._split(records), strict=True))
 
+    def forget(self, rows: Rows) -> None:
+        states, times = self.read(rows)
+        self.write(rows, torch.zeros_like(states), torch.zeros_like(times))
+
+    def has_all(self, rows: Rows) -> bool:
+        return bool((self.read(rows)[1] > 0).all())
+
+    def to(self, device: torch.device) -> None:
+        """Do nothing: files are read on the CPU."""
+
     def visited(self) -> Iterator[tuple[Rows, Times]]:
         for rows, records in self._file.stored():
             below = np.array([row not in self._overlay for row in rows.tolist()])
@@ -130,8 +140,9 @@ class MappedStorage(Storage):
         self._staged = generation
         return {"clock": torch.tensor([self.visits]), "generation": torch.tensor([generation])}
 
-    def commit(self, saved: Mapping[str, Tensor]) -> None:
+    def commit(self, saved: Mapping[str, Tensor] | None = None) -> None:
         """Write the rows of a staged generation to the file, unless they are there already."""
+        saved = self.state_dict() if saved is None else saved
         number = torch.empty(1, dtype=torch.int64, device="meta")
         check_shapes(saved, {"clock": number, "generation": number})
         generation, visits = int(saved["generation"]), int(saved["clock"])

@@ -20,6 +20,8 @@ Times = Int64[Tensor, " batch"]
 class Storage(ABC):
     """Packed states and the times of their last moves, by row number; a time of zero means never visited.
 
+    Row numbers are on the CPU. States and times may be elsewhere, and nothing here waits for that device.
+
     Attributes:
         visits: The number of visits written so far: the clock of the times.
         bytes_per_row: The size of a row.
@@ -34,23 +36,35 @@ class Storage(ABC):
 
     @abstractmethod
     def write(self, rows: Rows, states: States, times: Times) -> None:
-        """Store states and times of known rows, none of which occurs twice."""
+        """Store states and times of known rows, none of which occurs twice; no time is zero."""
+
+    @abstractmethod
+    def forget(self, rows: Rows) -> None:
+        """Let known rows be never visited again."""
+
+    @abstractmethod
+    def has_all(self, rows: Rows) -> bool:
+        """Tell whether all of these rows were visited."""
 
     @abstractmethod
     def visited(self) -> Iterator[tuple[Rows, Times]]:
         """Yield the rows that have a chain with their times, some at a time."""
 
     @abstractmethod
+    def to(self, device: torch.device) -> None:
+        """Move states and times to a device, if they can be there."""
+
+    @abstractmethod
     def state_dict(self) -> dict[str, Tensor]:
         """Return what a state file must hold of the chains."""
 
     @abstractmethod
-    def commit(self, saved: Mapping[str, Tensor]) -> None:
-        """Make what this ``state_dict`` stands for permanent; its state file is in place."""
-
-    @abstractmethod
     def load_state_dict(self, saved: Mapping[str, Tensor]) -> None:
         """Go back to where the chains stood when ``state_dict`` returned this."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Make the chains permanent as they are now."""
 
 
 class MemoryStorage(Storage):
@@ -60,41 +74,64 @@ class MemoryStorage(Storage):
         self.visits = 0
         self._states = torch.zeros(rows, state_bytes, dtype=torch.uint8, device=device)
         self._times = torch.zeros(rows, dtype=torch.int64, device=device)
+        # On the CPU, so that nobody waits for the device to learn whether a row has a chain.
+        self._visited = torch.zeros(rows, dtype=torch.bool)
         self.bytes_per_row = state_bytes + self._times.itemsize
 
     def read(self, rows: Rows) -> tuple[States, Times]:
         if self._times.device.type != "cpu":
-            # A wrong number would end the process there, and the check waits for the device.
-            check_rows(rows, len(self._times))
-        rows = rows.to(self._times.device)
+            # A wrong number would end the process there.
+            check_rows(rows, len(self._visited))
+        there = rows.to(self._times.device)
         try:
-            return self._states.index_select(0, rows), self._times.index_select(0, rows)
+            return self._states.index_select(0, there), self._times.index_select(0, there)
         except (IndexError, RuntimeError):
-            check_rows(rows, len(self._times))
+            check_rows(rows, len(self._visited))
             raise
 
     def write(self, rows: Rows, states: States, times: Times) -> None:
+        self._visited[rows] = True
         device = self._times.device
         rows = rows.to(device)
         self._states.index_copy_(0, rows, states.to(device))
         self._times.index_copy_(0, rows, times.to(device))
 
+    def forget(self, rows: Rows) -> None:
+        check_rows(rows, len(self._visited))
+        self._visited[rows] = False
+        self._times[rows.to(self._times.device)] = 0
+
+    def has_all(self, rows: Rows) -> bool:
+        return bool(self._visited[rows].all())
+
     def visited(self) -> Iterator[tuple[Rows, Times]]:
-        rows = self._times.nonzero().flatten()
-        yield rows, self._times.index_select(0, rows)
+        rows = self._visited.nonzero().flatten()
+        yield rows, self._times.index_select(0, rows.to(self._times.device))
+
+    def to(self, device: torch.device) -> None:
+        self._states, self._times = self._states.to(device), self._times.to(device)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all chains; the tensors are not copied."""
         return {"states": self._states, "moved_at": self._times, "clock": torch.tensor([self.visits])}
 
-    def commit(self, saved: Mapping[str, Tensor]) -> None:
-        """Do nothing: the state file holds everything."""
-
     def load_state_dict(self, saved: Mapping[str, Tensor]) -> None:
         check_shapes(saved, self.state_dict())
         self._states.copy_(saved["states"])
         self._times.copy_(saved["moved_at"])
+        self._visited = (self._times > 0).cpu()
         self.visits = int(saved["clock"])
+
+    def commit(self) -> None:
+        """Do nothing: a state file holds everything."""
+
+
+def processes() -> tuple[int, int]:
+    """Return the rank of this process and the number of processes that train together."""
+    distributed = torch.distributed
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()
 
 
 def description(latent: LatentSpace, rows: int, format_number: int) -> dict[str, object]:
@@ -109,8 +146,8 @@ def check_description(where: object, found: object, expected: Mapping[str, objec
         other = found.get(key, "unknown") if isinstance(found, dict) else "unknown"
         if other != value:
             raise CheckpointError(
-                f"the chains at {where} are for {key} {shortened(other)}, this run has {shortened(value)}: "
-                "they belong to another model, dataset or version"
+                f"the chains {where} are for {key} {shortened(other)}, but here {key} is {shortened(value)}: they "
+                "belong to another model, dataset or version"
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 from typing import ClassVar
 
 import torch
@@ -55,7 +56,7 @@ class Estimator(nn.Module, ABC):
 
     description: ClassVar[Description]
     bookkeeping: ClassVar[tuple[str, ...]] = ()
-    """Entries of the state_dict that are not learned, such as the stage of chains."""
+    """Buffers that are not learned."""
     keeps_chains: ClassVar[bool] = False
     """Whether instances have ``chains``."""
     chains: ChainCache | None = None
@@ -73,11 +74,20 @@ class Estimator(nn.Module, ABC):
     @property
     def learns(self) -> bool:
         """Whether it learns anything besides the model, such as baselines, and so depends on the run."""
-        return any(name not in self.bookkeeping for name in self.state_dict())
+        return any(name not in self.bookkeeping for name, _ in chain(self.named_parameters(), self.named_buffers()))
 
     @abstractmethod
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Return the estimate for a batch: one ``backward`` on its loss gives all gradients."""
+
+    def estimate_from(
+        self, model: LatentVariableModel, batch: Batch, initial: Float[Tensor, "batch width"] | None
+    ) -> Estimate:
+        """Return the estimate for chains that start from these states, or from draws of q, and store nothing.
+
+        Methods without chains have no states to start from.
+        """
+        return self(model, batch)
 
 
 def at_least(particles: int, minimum: int, name: str) -> int:

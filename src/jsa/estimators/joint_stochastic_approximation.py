@@ -26,7 +26,7 @@ class JSA(PersistentEstimator):
         >>> from jsa import Batch, BeliefNetwork, LatentSpace, Layer
         >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4)))
         >>> data = torch.bernoulli(torch.full((100, 6), 0.3))
-        >>> estimator = JSA(model.latent, rows=len(data), particles=2, stage=2)
+        >>> estimator = JSA(model.latent, rows=len(data), particles=2)
         >>> rows = torch.randperm(100)[:10]
         >>> estimate = estimator(model, Batch(data[rows], rows))
         >>> estimate.loss.backward()

@@ -2,73 +2,121 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from jsa.batch import Batch, Estimate
 from jsa.chains import ChainCache
-from jsa.errors import UsageError
+from jsa.chains.numbering import NumberingWatch
+from jsa.errors import CheckpointError, Range, UsageError
 from jsa.estimators.base import Stage, at_least, space_of
 from jsa.estimators.weighted import WeightedEstimator, weighted_loss
 from jsa.importance import cached_state_win_rate, effective_sample_size, log_mean_weight
+from jsa.io.tensor_files import packed, unpacked
 from jsa.kernels.independence import metropolis_independence
 from jsa.kernels.trajectory import Trajectory
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
 from jsa.model_calls import BatchPosterior, posterior_of
 
+ASSIGNED_STAGE = "assigned_stage"
+
 
 class PersistentEstimator(WeightedEstimator, ABC):
     """An estimator that continues one chain for each row of the training data.
+
+    In evaluation mode chains are neither read nor written: states start from draws of q, and a batch needs no row
+    numbers.
 
     Args:
         latent: What a state is made of: ``model.latent``.
         rows: The number of rows of the training data; a batch carries the numbers of its rows.
         particles: The number of proposals a visit.
-        stage: Which stage to begin in. Assign ``estimator.stage`` to switch.
-        cache_folder: Where to keep the chains memory-mapped, if not in memory.
-        device: Where to keep chains that are in memory.
+        stage: The stage, stage I where not given. Assign ``estimator.stage`` to switch.
+        switch_after: The number of passes through the data, by all processes together, after which stage II begins by
+            itself. An assigned stage overrides it.
+        cache_folder: Where to keep the chains in files, if not in memory.
+        device: Where to keep chains that are in memory; where the module is moved to where not given.
     """
 
-    bookkeeping: ClassVar[tuple[str, ...]] = (*WeightedEstimator.bookkeeping, "stage_number")
     keeps_chains: ClassVar[bool] = True
     chains: ChainCache
-    stage_number: Tensor
 
     def __init__(
         self,
         latent: LatentSpace,
         rows: int,
         particles: int = 2,
-        stage: Stage | int = Stage.FRESH,
+        stage: Stage | int | None = None,
+        switch_after: float | None = None,
         cache_folder: Path | str | None = None,
-        device: torch.device | str = "cpu",
+        device: torch.device | str | None = None,
     ) -> None:
         super().__init__()
         self.particles = at_least(particles, 1, type(self).__name__)
-        # In the state_dict, because an estimator that forgot it would start all chains anew.
-        self.register_buffer("stage_number", torch.zeros((), dtype=torch.int64))
-        self.register_load_state_dict_post_hook(_take_stage)  # type: ignore[no-untyped-call]
-        self.stage = stage
+        if stage is not None and switch_after is not None:
+            raise UsageError("a stage that is given does not switch: give either stage or switch_after")
+        Range(least=0).check(switch_after=switch_after)
+        self.switch_after = switch_after
+        self._assigned = None if stage is None else _stage(stage)
         self.chains = ChainCache(space_of(latent, type(self).__name__), rows, cache_folder, device)
+        self._numbering = NumberingWatch()
+        self._told_no_chains = False
 
     @property
     def stage(self) -> Stage:
         """Where the chains start at a visit; assign it to switch."""
-        return self._stage
+        if self._assigned is not None:
+            return self._assigned
+        switched = self.switch_after is not None and self.chains.passes >= self.switch_after
+        return Stage.PERSISTENT if switched else Stage.FRESH
 
     @stage.setter
     def stage(self, stage: Stage | int) -> None:
-        try:
-            self._stage = Stage(stage)
-        except ValueError:
-            raise UsageError(f"the stage is Stage.FRESH or Stage.PERSISTENT, not {stage!r}") from None
-        self.stage_number.fill_(int(self._stage))
+        self._assigned = _stage(stage)
+
+    def get_extra_state(self) -> UInt8[Tensor, " bytes"]:
+        """Return the chains and an assigned stage as one tensor, which every framework saves and loads."""
+        assigned = torch.tensor([0 if self._assigned is None else int(self._assigned)])
+        return packed({ASSIGNED_STAGE: assigned, **self.chains.state_dict()})
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take over chains and stage; those of other rows, of another latent space or process are refused."""
+        saved = unpacked(state)
+        assigned = saved.pop(ASSIGNED_STAGE, None)
+        if assigned is None or assigned.shape != (1,) or int(assigned) not in (0, *Stage):
+            raise CheckpointError("the saved chains do not tell their stage: use another copy")
+        self.chains.load_state_dict(saved)
+        self._assigned = Stage(int(assigned)) if int(assigned) else None
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Tensor],
+        prefix: str,
+        local_metadata: dict[str, object],
+        strict: bool,
+        missing_keys: list[str],
+        *others: list[str],
+    ) -> None:
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, *others)
+        key = f"{prefix}_extra_state"
+        if key not in state_dict:
+            missing_keys[:] = [name for name in missing_keys if name != key]
+            warnings.warn(f"this state_dict has no chains ({key}): the chains stay as they are", stacklevel=2)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        # Chains go where a module is moved to, but no change of precision is theirs.
+        self.chains.to(fn(torch.empty(0, dtype=torch.uint8)).device)
+        return self
 
     def move(
         self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, initial: Tensor | None
@@ -85,13 +133,51 @@ class PersistentEstimator(WeightedEstimator, ABC):
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
         """Move the chains of the batch, weigh the candidates, and store where the chains stand."""
+        posterior = self._posterior(model, batch)
+        if not self.training:
+            return self._from(model, batch, posterior, None)[0]
+        initial = self.initial_states(batch, posterior)
+        estimate, trajectory = self._from(model, batch, posterior, initial)
+        moved = trajectory.acceptances > 0
+        self.chains.write(batch.row_numbers, trajectory.last, torch.ones_like(moved) if initial is None else moved)
+        if initial is not None:
+            self._numbering.add(estimate.diagnostics["cached_state_win_rate"], len(batch), self.chains.passes)
+        age = self.chains.age(batch.row_numbers)
+        ages = {"chain_age": age.mean(), "frozen_share": (age >= 1).to(age.dtype).mean()}
+        return replace(estimate, diagnostics={**estimate.diagnostics, **ages})
+
+    def estimate_from(
+        self, model: LatentVariableModel, batch: Batch, initial: Float[Tensor, "batch width"] | None
+    ) -> Estimate:
+        """Return the estimate for chains that start from these states, or from draws of q; no chain is stored."""
+        return self._from(model, batch, self._posterior(model, batch), initial)[0]
+
+    def initial_states(self, batch: Batch, posterior: BatchPosterior) -> Float[Tensor, "batch width"] | None:
+        """Return where the chains of a batch start at this visit; None for draws of q, as in stage I."""
+        if self.stage == Stage.FRESH:
+            # The row numbers are needed when the chains are stored: refuse a batch without them before the work.
+            batch.row_numbers  # noqa: B018
+            return None
+        if self.chains.visits == 0 and not self._told_no_chains:
+            self._told_no_chains = True
+            warnings.warn(
+                "stage II begins without chains, which start from draws of q: if they should continue, load the "
+                "state_dict that holds them",
+                stacklevel=3,
+            )
+        return self.chains.initial_states(batch, posterior)
+
+    def _posterior(self, model: LatentVariableModel, batch: Batch) -> BatchPosterior:
         if model.latent != self.chains.latent:
             raise UsageError(
                 f"the chains of this {type(self).__name__} are for another latent space than that of "
                 f"{type(model).__name__}: make it with model.latent"
             )
-        posterior = posterior_of(model, batch)
-        initial = None if self.stage == Stage.FRESH else self.chains.initial_states(batch, posterior)
+        return posterior_of(model, batch)
+
+    def _from(
+        self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, initial: Tensor | None
+    ) -> tuple[Estimate, Trajectory]:
         with self.evaluating_candidates():
             trajectory = self.move(model, batch, posterior, initial)
         loss = self.remember(weighted_loss(model, batch, trajectory.evaluated, self.weigh(trajectory)))
@@ -101,21 +187,12 @@ class PersistentEstimator(WeightedEstimator, ABC):
             "acceptance": accepted.to(proposed.dtype).mean() / len(trajectory.path),
             "effective_sample_size": effective_sample_size(proposed).mean(),
             "cached_state_win_rate": cached_state_win_rate(trajectory.log_weights),
-            **self.store(batch, trajectory.last, accepted > 0),
         }
-        return Estimate(loss, log_mean_weight(proposed).mean(), trajectory.log_weights, diagnostics)
-
-    def store(
-        self, batch: Batch, last: Float[Tensor, "batch width"], moved: Bool[Tensor, " batch"]
-    ) -> dict[str, Float[Tensor, ""]]:
-        """Store where the chains stand, in training mode only, and return how old their states are."""
-        if self.training:
-            fresh = torch.ones_like(moved) if self.stage == Stage.FRESH else moved
-            self.chains.write(batch.index, last, fresh)
-        age = self.chains.age(batch.index)
-        return {"chain_age": age.mean(), "frozen_share": (age >= 1).to(age.dtype).mean()}
+        return Estimate(loss, log_mean_weight(proposed).mean(), trajectory.log_weights, diagnostics), trajectory
 
 
-def _take_stage(estimator: PersistentEstimator, _: object) -> None:
-    """Take over a stage that was loaded."""
-    estimator.stage = int(estimator.stage_number)
+def _stage(stage: Stage | int) -> Stage:
+    try:
+        return Stage(stage)
+    except ValueError:
+        raise UsageError(f"the stage is Stage.FRESH or Stage.PERSISTENT, not {stage!r}") from None

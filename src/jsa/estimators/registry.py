@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
-
 from jsa.errors import UsageError, unknown_name
 from jsa.estimators import (
     ARM,
@@ -66,7 +64,7 @@ def estimator_class(name: str) -> type[Estimator]:
     return ESTIMATORS[name]
 
 
-_NOT_OPTIONS = frozenset({"latent", "inputs", "rows", "stage", "cache_folder", "device"})
+_NOT_OPTIONS = frozenset({"latent", "inputs", "rows", "stage", "switch_after", "cache_folder", "device"})
 """Arguments that follow from the model, the data and the machine."""
 
 
@@ -99,7 +97,6 @@ def build_estimator(
     rows: int,
     options: Mapping[str, object],
     cache_folder: Path | None = None,
-    device: str = "cpu",
 ) -> Estimator:
     """Build the estimator of this name for a model and its data.
 
@@ -112,7 +109,6 @@ def build_estimator(
         rows: The number of training rows.
         options: The options that the user set; the others have the method's defaults.
         cache_folder: The folder of memory-mapped chains; if None, chains are in memory.
-        device: The device of chains in memory.
     """
     check_options(name, options)
     kind = estimator_class(name)
@@ -121,7 +117,6 @@ def build_estimator(
         "inputs": inputs,
         "rows": rows,
         "cache_folder": cache_folder,
-        "device": torch.device("cpu") if cache_folder else torch.device(device),
         **options,
     }
     taken = inspect.signature(kind).parameters

@@ -14,7 +14,7 @@ from jsa.estimators.base import Description, at_least
 from jsa.estimators.weighted import WeightedEstimator, weighted_loss
 from jsa.importance import effective_sample_size, log_mean_weight
 from jsa.model import Generative, LatentVariableModel
-from jsa.model_calls import evaluate, posterior_of
+from jsa.model_calls import evaluate_unchecked, posterior_of
 
 
 class ReweightedWakeSleep(WeightedEstimator):
@@ -55,7 +55,7 @@ class ReweightedWakeSleep(WeightedEstimator):
         """Draw and weight states, and add the sleep phase if it has a share."""
         posterior = posterior_of(model, batch)
         with self.evaluating_candidates():
-            evaluated = evaluate(model, batch, posterior, *posterior.sample_with_log_prob((self.particles,)))
+            evaluated = evaluate_unchecked(model, batch, posterior, *posterior.sample_with_log_prob((self.particles,)))
         weights = evaluated.log_weights
         loss = self.remember(weighted_loss(model, batch, evaluated, weights.softmax(0), 1 - self.sleep))
         if self.sleep:

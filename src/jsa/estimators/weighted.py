@@ -32,17 +32,21 @@ class WeightedEstimator(Estimator, ABC):
         super().__init__()
         # In the state_dict, because the choice moves the last digits: a run that goes on must choose alike.
         self.register_buffer("counting_share", torch.ones(()))
+        self.register_load_state_dict_post_hook(_take_share)  # type: ignore[no-untyped-call]
+        # The same as a number, which nobody waits for.
+        self._share = 1.0
 
     @contextmanager
     def evaluating_candidates(self) -> Iterator[None]:
         """Evaluate candidates inside this block with or without a graph, whichever was cheaper at the last step."""
-        with torch.set_grad_enabled(torch.is_grad_enabled() and _one_pass_is_cheaper(float(self.counting_share))):
+        with torch.set_grad_enabled(torch.is_grad_enabled() and _one_pass_is_cheaper(self._share)):
             yield
 
     def remember(self, weighted: WeightedLoss) -> Float[Tensor, ""]:
         """Return the loss, and remember for the next step how many candidates counted."""
         if self.training:
             self.counting_share.fill_(weighted.counting_share)
+            self._share = weighted.counting_share
         return weighted.loss
 
 
@@ -73,19 +77,26 @@ def weighted_loss(
         inference_scale: A factor of the second term.
     """
     counting = non_negligible(weights)
-    candidate, row = counting.nonzero(as_tuple=True)
+    # All that the device is asked for, at once.
+    log_weights = evaluated.log_weights
+    sound, finite = (log_weights < torch.inf).all(), log_weights.isfinite().all()
+    answers = torch.cat([torch.stack([sound, finite]), counting.flatten()]).cpu()
+    if not bool(answers[0]):
+        evaluated.check(batch)
+    candidate, here = answers[2:].view(counting.shape).nonzero(as_tuple=True)
+    candidate, row = candidate.to(weights.device), here.to(weights.device)
     share = len(row) / weights.numel()
     if (
         evaluated.log_joint.requires_grad
         and _one_pass_is_cheaper(share)
         # The gradient at a state of probability zero may be NaN, which stays NaN after multiplication by zero.
-        and bool(evaluated.log_weights.isfinite().all())
+        and bool(answers[1])
     ):
         terms = evaluated.log_joint + inference_scale * evaluated.log_inference
         return WeightedLoss(-(weights.where(counting, 0) * terms).sum() / len(batch), share)
 
     visited, weight = evaluated.h[candidate, row], weights[candidate, row]
-    total = (weight * log_joint(model, batch.take(row), visited)).sum()
+    total = (weight * log_joint(model, batch.take(here), visited)).sum()
     narrowed = evaluated.posterior.take(row)
     if narrowed is not None:
         total = total + inference_scale * (weight * narrowed.log_prob(visited)).sum()
@@ -95,6 +106,11 @@ def weighted_loss(
         inference = evaluated.posterior.log_prob(evaluated.h)
         total = total + inference_scale * (weights * inference.where(counting, 0)).sum()
     return WeightedLoss(-total / len(batch), share)
+
+
+def _take_share(estimator: WeightedEstimator, _: object) -> None:
+    """Take over a share that was loaded."""
+    estimator._share = float(estimator.counting_share)
 
 
 def non_negligible(weights: Float[Tensor, "candidates batch"]) -> Bool[Tensor, "candidates batch"]:

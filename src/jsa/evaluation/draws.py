@@ -24,13 +24,13 @@ class RowDraws:
 
     def __init__(self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, seed: int) -> None:
         self._latent = model.latent
-        self._rows = batch.index.tolist()
+        self._rows = batch.row_numbers.tolist()
         self._device, self._dtype = batch.x.device, batch.state_dtype
         self._seed = seed
         self._posterior = posterior
         if not posterior.draws_from_uniforms:
             # A posterior that only samples draws from the global generator, so each row must be drawn on its own.
-            positions = torch.arange(len(batch), device=batch.index.device).split(1)
+            positions = torch.arange(len(batch), device=batch.x.device).split(1)
             self._row_posteriors = [posterior_of(model, batch.take(position)) for position in positions]
 
     def blocks(

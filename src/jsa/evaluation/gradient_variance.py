@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.batch import Batch
-from jsa.chains import ChainCache
 from jsa.errors import UsageError
 from jsa.estimators import Estimator, Stage
 from jsa.evaluation.moments import GROUPS, Moments, gradient_vectors, group_sizes, parameter_groups
@@ -74,17 +72,17 @@ def gradient_report(
         raise UsageError(f"chains must be redrawn by 1 move or more, not {moves}")
     groups = parameter_groups(model, batch)
     # In evaluation mode a draw changes no running mean and writes no chain.
-    with in_evaluation_mode(estimator), _held_chains(estimator, batch), counting() as counter:
+    with in_evaluation_mode(estimator), counting() as counter:
+        state = None
         if estimator.chains is not None:
-            estimator.stage = Stage.PERSISTENT
-            # Rows without a chain get one; the others keep their states from training.
-            _move_chains(model, estimator.chains, batch, 0)
+            # Rows without a chain get a state of q, the others have theirs from training.
+            state = estimator.chains.initial_states(batch, posterior_of(model, batch))
         counter.states = 0
-        given_state, _ = _variances(model, estimator, batch, groups, draws, 0, progress)
+        given_state, _ = _variances(model, estimator, batch, groups, draws, state, 0, progress)
         evaluations = counter.states / (draws * len(batch))
         if estimator.chains is None:
             return GradientReport(given_state, given_state, {}, evaluations)
-        total, means = _variances(model, estimator, batch, groups, draws, moves, progress)
+        total, means = _variances(model, estimator, batch, groups, draws, state, moves, progress)
     if reference is None:
         return GradientReport(given_state, total, {}, evaluations)
     bias = {
@@ -104,6 +102,8 @@ def gradient_variance(
 ) -> dict[str, LogVariance]:
     """Return the variance of an estimator's gradient on one batch for theta and phi, in its current stage.
 
+    In stage II chains start from their current states.
+
     Args:
         model: The model. Its parameters do not change.
         estimator: The estimator. Its persistent chains do not move.
@@ -112,8 +112,12 @@ def gradient_variance(
         progress: Called with 1 after each draw.
     """
     check_draws(draws)
+    groups = parameter_groups(model, batch)
     with in_evaluation_mode(estimator):
-        return _variances(model, estimator, batch, parameter_groups(model, batch), draws, 0, progress)[0]
+        state = None
+        if estimator.chains is not None and estimator.stage == Stage.PERSISTENT:
+            state = estimator.chains.initial_states(batch, posterior_of(model, batch))
+        return _variances(model, estimator, batch, groups, draws, state, 0, progress)[0]
 
 
 def check_draws(draws: int) -> None:
@@ -129,6 +133,7 @@ def _variances(
     batch: Batch,
     groups: Mapping[str, Sequence[nn.Parameter]],
     draws: int,
+    state: Float[Tensor, "batch width"] | None,
     moves: int,
     progress: Progress | None,
 ) -> tuple[dict[str, LogVariance], dict[str, list[Tensor]]]:
@@ -139,9 +144,10 @@ def _variances(
     for size in group_sizes(draws):
         group = {name: Moments() for name in groups}
         for _ in range(size):
-            if moves and estimator.chains is not None:
-                _move_chains(model, estimator.chains, batch, moves)
-            for name, gradient in gradient_vectors(estimator(model, batch).loss, groups).items():
+            if moves and state is not None:
+                with torch.no_grad():
+                    state = moved(model, batch, posterior_of(model, batch), state, moves)
+            for name, gradient in gradient_vectors(estimator.estimate_from(model, batch, state).loss, groups).items():
                 group[name].add(gradient)
             if progress is not None:
                 progress(1)
@@ -159,28 +165,6 @@ def _interval(variance: float, by_group: Sequence[float]) -> LogVariance:
     spread = float(torch.tensor(by_group, dtype=torch.float64).std()) / math.sqrt(len(by_group))
     half = 2.262 * spread / variance  # Student's quantile for nine degrees of freedom
     return LogVariance(math.log(variance), math.log(variance) - half, math.log(variance) + half)
-
-
-@torch.no_grad()
-def _move_chains(model: LatentVariableModel, chains: ChainCache, batch: Batch, moves: int) -> None:
-    posterior = posterior_of(model, batch)
-    state = chains.initial_states(batch, posterior)
-    state = moved(model, batch, posterior, state, moves)
-    chains.write(batch.index, state, torch.ones(len(batch), dtype=torch.bool, device=state.device))
-
-
-@contextmanager
-def _held_chains(estimator: Estimator, batch: Batch) -> Iterator[None]:
-    """Restore the chains of a batch and the stage of the estimator at the end of this block."""
-    stage = estimator.stage
-    if estimator.chains is None or stage is None:
-        yield
-        return
-    try:
-        with estimator.chains.held(batch.index):
-            yield
-    finally:
-        estimator.stage = stage
 
 
 STANDARD_ERRORS = 2.0

@@ -122,7 +122,7 @@ def _sampled(
 def _weighed(batch: Batch, log_weights: Float[Tensor, "states batch"]) -> Float64[Tensor, "states batch"]:
     nothing = (log_weights == -torch.inf).all(0).nonzero()
     if len(nothing):
-        row = int(batch.index[nothing[0]])
+        row = batch.row(int(nothing[0]))
         raise NumericalError(f"none of the states of row {row} has a positive probability under the model")
     return log_weights.double()
 

@@ -209,7 +209,7 @@ def _compare(found: Tensor, expected: Tensor, batch: Batch, name: str, why: str)
     if bool(different.any()):
         sample, row = different.nonzero()[0].tolist()
         raise UsageError(
-            f"{name} of one state at row {int(batch.index[row])} is {float(found[sample, row]):.6g} and "
+            f"{name} of one state at row {batch.row(row)} is {float(found[sample, row]):.6g} and "
             f"{float(expected[sample, row]):.6g}: {why}"
         )
 
@@ -222,7 +222,7 @@ def _check_frequencies(model: LatentVariableModel, batch: Batch, draws: int) -> 
     # What contradicts the known is not asked for: its log q may be anything.
     probabilities = posterior.log_prob(everywhere).double().exp().where(batch.agrees(everywhere), 0)
     h = posterior.sample((draws,)).to(states.dtype)
-    for row, number in enumerate(batch.index.tolist()):
+    for row, number in enumerate(map(batch.row, range(len(batch)))):
         total = float(probabilities[:, row].sum())
         if not math.isclose(total, 1, abs_tol=1e-3):
             raise UsageError(

@@ -65,7 +65,7 @@ def posterior_gradient(
         for count in _rounds(size):
             posterior = posterior_of(model, batch)
             with torch.no_grad():
-                trajectory = metropolis_independence(model, batch, posterior, state, count)
+                trajectory = metropolis_independence(model, batch, posterior, state, count).checked(batch)
             state = trajectory.last
             weights = trajectory.multiplicities.to(state.dtype) / count
             loss = weighted_loss(model, batch, trajectory.evaluated, weights).loss
@@ -93,7 +93,7 @@ def check_reference_moves(moves: int, burn_in: int = 0) -> None:
 def moved(model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, state: Tensor, moves: int) -> Tensor:
     """Return the states of chains after this many moves."""
     for count in _rounds(moves):
-        state = metropolis_independence(model, batch, posterior, state, count).last
+        state = metropolis_independence(model, batch, posterior, state, count).checked(batch).last
     return state
 
 

@@ -49,14 +49,14 @@ class TensorRows:
         context: Num[Tensor, "rows *context"] | None = None,
         known: Float[Tensor, "rows width"] | None = None,
     ) -> None:
-        self._all = Batch(x, torch.arange(len(x), device=x.device), context, known)
+        self._all = Batch(x, torch.arange(len(x)), context, known)
 
     def __len__(self) -> int:
         return len(self._all)
 
     def batch(self, index: Tensor, device: torch.device | None = None) -> Batch:
         """Return the rows with these numbers."""
-        return self._all.take(index.to(self._all.index.device)).to(device)
+        return self._all.take(index).to(device)
 
 
 def as_rows(rows: Rows | Tensor) -> Rows:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from jaxtyping import UInt8
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load, save, save_file
 from torch import Tensor
 
 from jsa.errors import CheckpointError, shortened
@@ -79,6 +80,24 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
         raise
     except Exception as error:  # parser, file system and JSON raise many types without a common base
         raise CheckpointError(f"{path} is damaged ({shortened(error)}): use another copy, or make it again") from error
+
+
+def packed(tensors: Mapping[str, Tensor]) -> UInt8[Tensor, " bytes"]:
+    """Return tensors as one tensor of bytes, which every way of saving a ``state_dict`` can hold.
+
+    >>> unpacked(packed({"rows": torch.arange(3)}))
+    {'rows': tensor([0, 1, 2])}
+    """
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    return torch.frombuffer(bytearray(save(plain)), dtype=torch.uint8)
+
+
+def unpacked(content: Tensor) -> dict[str, Tensor]:
+    """Return the tensors that ``packed`` made one of."""
+    try:
+        return load(content.cpu().numpy().tobytes())
+    except (SafetensorError, RuntimeError, TypeError) as error:
+        raise CheckpointError(f"these bytes hold no tensors ({shortened(error)}): use another copy") from error
 
 
 def content_checksum(tensors: Mapping[str, Tensor], notes: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from jaxtyping import Float, Int64
@@ -11,7 +12,7 @@ from torch import Tensor
 from jsa import importance
 from jsa.batch import Batch
 from jsa.model import LatentVariableModel
-from jsa.model_calls import BatchPosterior, EvaluatedStates, evaluate
+from jsa.model_calls import BatchPosterior, EvaluatedStates, evaluate_unchecked
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class Trajectory:
         rows = torch.arange(self.path.shape[1], device=self.path.device)
         return self.candidates[self.path[-1], rows]
 
+    def checked(self, batch: Batch) -> Self:
+        """Return the trajectory, or refuse one with a log-weight that is NaN or plus infinity."""
+        self.evaluated.check(batch)
+        return self
+
 
 def evaluate_candidates(
     model: LatentVariableModel,
@@ -60,12 +66,15 @@ def evaluate_candidates(
     initial: Float[Tensor, "batch width"] | None,
     proposals: int,
 ) -> EvaluatedStates:
-    """Evaluate the initial states, or one more draw, and this many draws from q(h | x) for each row."""
+    """Evaluate the initial states, or one more draw, and this many draws from q(h | x) for each row.
+
+    Whoever uses the trajectory checks the log-weights: ``weighted_loss`` does, and ``Trajectory.checked``.
+    """
     if initial is None:
-        return evaluate(model, batch, posterior, *posterior.sample_with_log_prob((proposals + 1,)))
+        return evaluate_unchecked(model, batch, posterior, *posterior.sample_with_log_prob((proposals + 1,)))
     first = initial.unsqueeze(0)
     drawn, log_inference = posterior.sample_with_log_prob((proposals,))
-    return evaluate(
+    return evaluate_unchecked(
         model,
         batch,
         posterior,

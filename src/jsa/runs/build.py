@@ -120,7 +120,6 @@ def make_estimator(config: RunConfig, model: Model, rows: Dataset, folder: RunFo
         rows=len(rows),
         options=config.method.given,
         cache_folder=folder.mapped_chains if config.machine.mapped_chains else None,
-        device=config.machine.device,
     )
 
 

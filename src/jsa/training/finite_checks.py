@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,7 @@ def refuse_non_finite_step(estimate: Estimate, batch: Batch, parameters: Mapping
 
 def refuse_non_finite_weights(learner: nn.Module) -> None:
     """Refuse parameters and buffers that are not finite, by name."""
-    for name, tensor in learner.state_dict().items():
+    for name, tensor in chain(learner.named_parameters(), learner.named_buffers()):
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             raise NonFiniteWeightsError(f"the weights {name} are not finite, because the step before was too long")
 
@@ -45,7 +46,7 @@ def _refuse_impossible_rows(estimate: Estimate, batch: Batch) -> None:
     # A row without a possible state has no gradient, whatever a method makes of it.
     impossible = (estimate.log_weights.amax(0) == -torch.inf).nonzero()
     if len(impossible):
-        row = int(batch.index[impossible[0]])
+        row = batch.row(int(impossible[0]))
         raise NumericalError(f"the model gives probability zero to row {row} with every state that was drawn")
 
 
@@ -55,7 +56,7 @@ def _refuse_loss(estimate: Estimate, batch: Batch) -> None:
     _refuse_log_weights(estimate, batch)
     drawn = (estimate.log_weights == -torch.inf).any(0).nonzero()
     if len(drawn):
-        row = int(batch.index[drawn[0]])
+        row = batch.row(int(drawn[0]))
         raise NumericalError(
             f"the loss is {float(estimate.loss.detach())}, for states of probability zero were drawn at row {row}"
         )
@@ -67,7 +68,7 @@ def _refuse_log_weights(estimate: Estimate, batch: Batch) -> None:
     wrong = ~(estimate.log_weights < torch.inf)
     if bool(wrong.any()):
         position = tuple(wrong.nonzero()[0].tolist())
-        row = int(batch.index[position[-1]])
+        row = batch.row(position[-1])
         raise NumericalError(f"a log-weight is {float(estimate.log_weights[position])} at row {row}")
 
 

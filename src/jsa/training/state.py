@@ -16,7 +16,7 @@ from jsa.batch import Estimate
 from jsa.errors import CheckpointError, JsaError, UsageError
 from jsa.estimators import Estimator
 from jsa.io.json_records import from_record, to_record
-from jsa.io.tensor_files import load_tensors, save_tensors
+from jsa.io.tensor_files import load_tensors, save_tensors, unpacked
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel
 from jsa.training.finite_checks import refuse_non_finite_weights
@@ -25,9 +25,10 @@ from jsa.training.random_states import random_states, restore_random_states
 from jsa.training.selection import LeadingEpochs
 from jsa.training.weights import check_format, check_shapes
 
-FORMAT = 4
+FORMAT = 5
 EARLIER_FORMATS = {3: "0.1.0"}
-CHAINS = "chains"
+EXTRA_STATE = "_extra_state"
+"""The name that torch gives to what a module saves beside its tensors: the chains, for an estimator."""
 
 
 class Means:
@@ -143,15 +144,12 @@ class State:
     def save(self, path: Path) -> None:
         """Write the state, whole or not at all; one that is not finite is refused."""
         refuse_non_finite_weights(self.learner)
-        chains = self.learner.estimator.chains
-        staged = {} if chains is None else chains.state_dict()
         parts: dict[str, Mapping[str, Tensor]] = {
             "learner": self.learner.state_dict(),
             "optimizer": optimizer_tensors(self.learner, self.optimizer),
             "average": {} if self.average is None else self.average.state_dict(),
             "random": random_states(self.device),
             "means": self.means.sums,
-            CHAINS: staged,
         }
         tensors = {f"{part}:{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
         notes = {
@@ -162,8 +160,6 @@ class State:
             "means": {"steps": self.means.steps, "names": list(self.means.sums)},
         }
         save_tensors(path, tensors, notes)
-        if chains is not None:
-            chains.commit(staged)
 
     def load(self, path: Path) -> None:
         """Put everything back to where it was when the state was written."""
@@ -185,8 +181,6 @@ class State:
             average = _part(tensors, "average")
             check_shapes(self.average, average, path)
             self.average.load_state_dict(average)
-        if self.learner.estimator.chains is not None:
-            self.learner.estimator.chains.load_state_dict(_part(tensors, CHAINS))
         restore_random_states(_part(tensors, "random"), self.device)
         self.progress, self.means = progress, means
 
@@ -204,13 +198,11 @@ def check_identity(expected: Mapping[str, object], found: object) -> None:
 
 
 def load_learner(path: Path, learner: Learner) -> None:
-    """Load the weights, the chains and their stage from a state file and nothing else of it."""
+    """Load the weights, the chains and their stage from a state file, and nothing else of it."""
     tensors, _ = _read(path)
     weights = _part(tensors, "learner")
     check_shapes(learner, weights, path)
     learner.load_state_dict(weights)
-    if learner.estimator.chains is not None:
-        learner.estimator.chains.load_state_dict(_part(tensors, CHAINS))
 
 
 def load_model(path: Path, model: LatentVariableModel) -> None:
@@ -222,17 +214,22 @@ def load_model(path: Path, model: LatentVariableModel) -> None:
 
 
 def load_estimator(path: Path, estimator: Estimator) -> None:
-    """Load what the estimator has learned, such as baselines, from the state file of a run with the same method."""
+    """Load what the estimator has learned, such as baselines, from the state file of a run with the same method.
+
+    Chains stay as they are.
+    """
     tensors, _ = _read(path)
     learned = _part(_part(tensors, "learner"), "estimator", separator=".")
     check_shapes(estimator, learned, path)
-    estimator.load_state_dict(learned)
+    own = {name: value for name, value in estimator.state_dict().items() if name == EXTRA_STATE}
+    estimator.load_state_dict({**learned, **own})
 
 
 def read_chains(path: Path) -> dict[str, Tensor]:
-    """Return what a state file holds of the chains."""
+    """Return what a state file holds of the chains, nothing for a method without chains."""
     tensors, _ = _read(path)
-    return _part(tensors, CHAINS)
+    content = tensors.get(f"learner:estimator.{EXTRA_STATE}")
+    return {} if content is None else unpacked(content)
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:

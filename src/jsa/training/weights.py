@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -65,8 +66,10 @@ def check_format(
 
 def check_shapes(module: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
     """Refuse the weights of another model."""
-    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    own = chain(module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False))
+    expected = {name: tuple(tensor.shape) for name, tensor in own}
+    # Extra state, such as chains, is checked by the module that it belongs to.
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items() if not name.endswith("_extra_state")}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
             raise CheckpointError(

@@ -186,7 +186,7 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
     if trained:
         load_estimator(state, estimator)
     if estimator.chains is not None:
-        take_chains(estimator.chains, opened, state, batch.index)
+        take_chains(estimator.chains, opened, state, batch.row_numbers)
     with in_evaluation_mode(estimator), torch.random.fork_rng():
         estimator(opened.model, batch.take(torch.arange(min(2, len(batch)))))
     return _Method(name, estimator, not trained and estimator.learns)
