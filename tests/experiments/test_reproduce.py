@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from helpers.own_tables import save
 from helpers.sizes import sizes
 from helpers.terminal import Terminal, exit_code, run_jsa
-from jsa.experiments.jobs import Deviations, Places, plan
+from jsa.experiments.jobs import Deviations, Job, Places, plan
 from jsa.experiments.runner import Lines, run_jobs
 
 SMALL = "--epochs 6 --screening-samples 5 --samples 20 --draws 20 --columns categorical --methods jsa rloo"
@@ -164,6 +164,25 @@ def test_a_killed_job_and_a_killed_command_are_continued(
         process.communicate()
         # The processes of its jobs end by themselves.
         until(lambda: not workers(tmp_path))
+    run_jsa(*flags(table, tmp_path))
+    assert timeless(tmp_path) == timeless(whole)
+
+
+def test_a_job_whose_process_was_stopped_is_continued(table: Path, whole: Path, tmp_path: Path) -> None:
+    """By the same command, once the process was given up."""
+    deviations = Deviations(data=str(table), epochs=6, screening_samples=5, samples=20, draws=20)
+    jobs = list(plan(["table2"], "short", [0], ["jsa", "rloo"], [], deviations))
+    places = Places(tmp_path / "runs", tmp_path / "results")
+    stopped = list[int]()
+
+    class Stopping(Lines):
+        def glance(self, running: Sequence[Job]) -> None:
+            if not stopped and any(metrics(tmp_path)) and workers(tmp_path):
+                stopped.append(workers(tmp_path)[0])
+                os.kill(stopped[0], signal.SIGSTOP)
+
+    failed = run_jobs(jobs, places, 1, Stopping(jobs, places, sys.stderr), silence=10.0)
+    assert [f"its process {stopped[0]} had been silent since" in sentence for sentence in failed.values()] == [True]
     run_jsa(*flags(table, tmp_path))
     assert timeless(tmp_path) == timeless(whole)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -23,6 +24,10 @@ from jsa.training.signals import StopRequest, StopRequestedError
 
 GLANCE = 0.5
 """Seconds between two looks at the processes."""
+
+SILENCE, SILENCE_AT_THE_END = 300.0, 30.0
+"""Seconds without a heartbeat after which a process is killed: while it works, and when it was asked to stop. A process
+beats every second, but not while it loads libraries from a slow disk."""
 
 
 class Display(Protocol):
@@ -43,20 +48,62 @@ class Display(Protocol):
 
 @dataclass
 class _Running:
-    """A process, and the length of its job's log at the start: only later lines can be its own."""
+    """The process of a job.
+
+    Attributes:
+        job: The job.
+        process: The process.
+        input: The other end of its standard input, which is a socket: it writes heartbeats there, and stops when this
+            end is closed for writing.
+        log_began: The length of the job's log at the start: only later lines can be its own.
+        heard: When the last heartbeat was noticed.
+        silent: The seconds without a heartbeat since then, counted only while somebody looked: if this process was
+            suspended, with the whole machine or alone, that proves nothing about the other one.
+    """
 
     job: Job
     process: subprocess.Popen[bytes]
+    input: socket.socket
     log_began: int
+    heard: float = field(default_factory=time.time)
+    silent: float = 0.0
+
+    def look(self, limit: float) -> str | None:
+        """Notice heartbeats; kill a process that is silent for too long, and return a sentence about that."""
+        if self._beats() or _has_debugger(self.process.pid):
+            self.heard, self.silent = time.time(), 0.0
+        elif self.silent < limit:
+            self.silent += GLANCE
+        else:
+            # The only signal that ends a stopped process too.
+            self.process.kill()
+            self.process.wait()
+            since = time.strftime("%H:%M:%S", time.localtime(self.heard))
+            return (
+                f"its process {self.process.pid} had been silent since {since}, as one that was stopped by SIGSTOP is, "
+                "and was killed; the same command continues it from its last checkpoint"
+            )
+        return None
+
+    def _beats(self) -> bool:
+        with suppress(BlockingIOError, ConnectionError):
+            return bool(self.input.recv(4096))
+        return False
 
 
 def run_jobs(
-    jobs: Sequence[Job], places: Places, at_once: int, shown: Display, stop: StopRequest | None = None
+    jobs: Sequence[Job],
+    places: Places,
+    at_once: int,
+    shown: Display,
+    stop: StopRequest | None = None,
+    silence: float = SILENCE,
 ) -> dict[Job, str]:
     """Run jobs until they are done.
 
     A process writes a checkpoint and ends when its standard input is closed. So all processes end when this one is
-    asked to stop, and also when it is killed, since the system then closes their inputs.
+    asked to stop, and also when it is killed, since the system then closes their inputs. A process that was stopped by
+    SIGSTOP would never end: it is killed when it has been silent for too long, and its job has failed.
 
     Args:
         jobs: The jobs, in the order in which they start.
@@ -64,6 +111,7 @@ def run_jobs(
         at_once: The number of processes.
         shown: The display of the progress.
         stop: The request to stop the jobs.
+        silence: Seconds without a heartbeat after which a process is killed.
 
     Returns:
         The failed jobs, each with its last sentence. The other jobs are done.
@@ -76,10 +124,14 @@ def run_jobs(
                 job = waiting.pop(0)
                 running.append(_start(job, places))
                 shown.started(job)
-            for one in [one for one in running if one.process.poll() is not None]:
+            for one in list(running):
+                failure = None
+                if one.process.poll() is None and (failure := one.look(silence)) is None:
+                    continue
                 running.remove(one)
-                _close(one.process)
-                failure = None if one.process.returncode == 0 else _last_sentence(one, places)
+                one.input.close()
+                if failure is None and one.process.returncode != 0:
+                    failure = _last_sentence(one, places)
                 if failure is not None:
                     failed[one.job] = failure
                 shown.ended(one.job, failure)
@@ -89,17 +141,28 @@ def run_jobs(
     except StopRequestedError:
         raise request.interrupted("with every run at a checkpoint", "the same command") from None
     finally:
-        for one in running:
-            _close(one.process)
-        for one in running:
-            one.process.wait()
+        _stop(running, shown, min(silence, SILENCE_AT_THE_END))
     return failed
+
+
+def _stop(running: Sequence[_Running], shown: Display, silence: float) -> None:
+    """Ask processes to stop, and wait until they have ended."""
+    for one in running:
+        with suppress(OSError):  # of one that has ended
+            one.input.shutdown(socket.SHUT_WR)
+    while left := [one for one in running if one.process.poll() is None]:
+        for one in left:
+            if (failure := one.look(silence)) is not None:
+                shown.ended(one.job, failure)
+        time.sleep(GLANCE)
+    for one in running:
+        one.input.close()
 
 
 def command(job: Job, places: Places) -> list[str]:
     """Return the command that starts the process of a job."""
     record = {"job": to_record(job), "runs": str(places.runs), "results": str(places.results)}
-    return [sys.executable, "-m", "jsa.experiments.worker", json.dumps(record)]
+    return [sys.executable, "-m", "jsa.experiments.process", json.dumps(record)]
 
 
 def _start(job: Job, places: Places) -> _Running:
@@ -108,23 +171,28 @@ def _start(job: Job, places: Places) -> _Running:
     # More threads would only slow down the other processes.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     began = log.stat().st_size if log.is_file() else 0
-    with log.open("ab") as file:
-        # In a session of its own, so that Ctrl-C on the terminal reaches this process alone, which closes the pipe.
+    ours, its = socket.socketpair()
+    ours.setblocking(False)
+    with log.open("ab") as file, its:
+        # In a session of its own, so that Ctrl-C on the terminal reaches this process alone, which asks it to stop.
         process = subprocess.Popen(
             command(job, places),
-            stdin=subprocess.PIPE,
+            stdin=its.fileno(),
             stdout=file,
             stderr=file,
             env=environment,
             start_new_session=True,
         )
-    return _Running(job, process, began)
+    return _Running(job, process, ours, began)
 
 
-def _close(process: subprocess.Popen[bytes]) -> None:
-    assert process.stdin is not None
-    with suppress(BrokenPipeError):
-        process.stdin.close()
+def _has_debugger(process: int) -> bool:
+    """Return whether a debugger has a process, which may stop it for as long as it likes; known on Linux only."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return "TracerPid:\t0\n" not in status
 
 
 def _last_sentence(one: _Running, places: Places) -> str:

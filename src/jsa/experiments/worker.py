@@ -1,18 +1,11 @@
-"""The process of one job: it trains or continues a run, measures the variances, and writes the result.
-
-It stops with a checkpoint when its standard input is closed.
-"""
+"""The work of one job: it trains or continues a run, measures the variances, and writes the result."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import signal
-import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -21,7 +14,7 @@ import torch
 from torch import Tensor
 
 from jsa.batch import Batch
-from jsa.errors import UsageError, guarded
+from jsa.errors import UsageError
 from jsa.estimators import JSA
 from jsa.estimators.base import Description
 from jsa.estimators.registry import ESTIMATORS
@@ -31,7 +24,7 @@ from jsa.evaluation.results import LogVariance
 from jsa.experiments.jobs import VARIANCES, Job, Places
 from jsa.experiments.results import VariancePoint, read_variances, result_of, write_result
 from jsa.io.atomic_files import remove_leftovers, write_text
-from jsa.io.json_records import from_record, to_record
+from jsa.io.json_records import to_record
 from jsa.io.lock import InUseError
 from jsa.kernels.trajectory import Trajectory, evaluate_candidates
 from jsa.learner import Learner
@@ -179,28 +172,3 @@ def _draw(folder: RunFolder, path: Path) -> None:
     contexts = contexts_of(opened.splits.valid, SAMPLES_SHOWN)
     samples = sample_rows(opened.model, SAMPLES_SHOWN, opened.config.seed, contexts).means
     save_grid(path, samples, opened.shape.image_shape, opened.shape.classes, scale=1)
-
-
-def _end_with_input() -> None:
-    """Ask this process to stop when the other end of its standard input is closed."""
-    # Not through sys.stdin: a waiting thread would hold its lock when the interpreter ends.
-    while os.read(0, 1024):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Work on the job in the argument."""
-
-    def action() -> int:
-        record = json.loads(arguments[0])
-        threading.Thread(target=_end_with_input, daemon=True).start()
-        with published_methods():
-            work(from_record(Job, record["job"]), Places(Path(record["runs"]), Path(record["results"])))
-        return 0
-
-    return guarded(action)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
