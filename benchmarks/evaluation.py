@@ -23,7 +23,7 @@ ROWS = 5
 
 def nll(trained: Trained) -> Iterator[Measurement]:
     """(b) Yield the time of an evaluation with 1,000 samples, as a multiple of its floor."""
-    rows = Subset.first(trained.data, ROWS)
+    rows = Subset.spread(trained.data, ROWS)
     kernels = [kernel for part in _generative(trained) for kernel in evaluation_kernels(part, SAMPLES)]
 
     def floor() -> None:

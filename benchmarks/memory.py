@@ -42,11 +42,11 @@ def _ten_steps(setting: Setting, data: Dataset, model: Model) -> None:
 
 
 def _nll_of_1_000_samples(setting: Setting, data: Dataset, model: Model) -> None:
-    likelihood(model, Subset.first(data, 2), 1_000)
+    likelihood(model, Subset.spread(data, 2), 1_000)
 
 
 def _nll_of_20_000_samples(setting: Setting, data: Dataset, model: Model) -> None:
-    likelihood(model, Subset.first(data, 2), 20_000)
+    likelihood(model, Subset.spread(data, 2), 20_000)
 
 
 def _in_a_process(work: Work, setting: Setting) -> float:

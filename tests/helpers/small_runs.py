@@ -158,7 +158,7 @@ def followed(config: RunConfig) -> dict[str, Subset]:
     return (
         {}
         if count is None
-        else {"train": Subset.random(patterned(100, 1), count), "test": Subset.random(patterned(30, 3), 9)}
+        else {"train": Subset.spread(patterned(100, 1), count), "test": Subset.spread(patterned(30, 3), 9)}
     )
 
 

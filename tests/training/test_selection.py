@@ -118,15 +118,8 @@ def test_followed_rows_are_written_down_and_change_nothing(tmp_path: Path) -> No
     records = list(RunFolder(tmp_path / "with").read_metrics())
     model = small_model()
     load_weights(model, RunFolder(tmp_path / "with").last)
-    assert records[-1]["train_nll"] == likelihood(model, Subset.random(patterned(100, 1), 20), 1000).nll
-    assert records[-1]["test_nll"] == likelihood(model, Subset.random(patterned(30, 3), 9), 1000).nll
-
-
-def test_some_rows_are_the_same_in_every_run() -> None:
-    chosen = [Subset.random(patterned(100, 1), 20).numbers for _ in range(2)]
-    assert torch.equal(*chosen)
-    assert len(set(chosen[0].tolist())) == 20
-    assert len(Subset.random(patterned(100, 1), 1000)) == 100
+    assert records[-1]["train_nll"] == likelihood(model, Subset.spread(patterned(100, 1), 20), 1000).nll
+    assert records[-1]["test_nll"] == likelihood(model, Subset.spread(patterned(30, 3), 9), 1000).nll
 
 
 def test_snapshots_are_the_states_of_their_epochs(tmp_path: Path) -> None:

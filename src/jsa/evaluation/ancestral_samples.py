@@ -10,7 +10,7 @@ from torch import Tensor
 from jsa.distributions import Factorized
 from jsa.errors import UsageError
 from jsa.evaluation.codes import class_numbers, compact
-from jsa.evaluation.rows import Rows
+from jsa.evaluation.rows import Rows, Subset
 from jsa.latent import LatentSpace
 from jsa.model import Generative, LatentVariableModel
 from jsa.torch_contexts import seeded
@@ -68,8 +68,8 @@ def sample_rows(model: Generative, count: int, seed: int, contexts: Tensor | Non
 
 
 def contexts_of(rows: Rows, count: int) -> Tensor | None:
-    """Return the contexts of the first rows; None for rows without context."""
-    return rows.batch(torch.arange(min(count, len(rows)))).context
+    """Return the contexts of this many rows, spread evenly; None for rows without context."""
+    return rows.batch(Subset.spread(rows, count).numbers).context
 
 
 def generative(model: LatentVariableModel) -> Generative:

@@ -88,8 +88,8 @@ def published_methods() -> Iterator[None]:
         del ESTIMATORS[STALE_WEIGHT]
 
 
-ROWS, DRAWS = 200, 1_000
-"""The paper's batch size for the variance, and its number of gradients."""
+FIRST_ROWS, DRAWS = 200, 1_000
+"""The paper's rows for the variance, the first training rows, and its number of gradients."""
 
 
 def measure_variances(folder: RunFolder, stop: StopRequest, draws: int) -> None:
@@ -109,7 +109,8 @@ def measure_variances(folder: RunFolder, stop: StopRequest, draws: int) -> None:
     model = make_model(config, splits.schema)
     estimator = make_estimator(config, model, splits.train, folder)
     learner = Learner(model, estimator).to(config.machine.device)
-    batch = splits.train.batch(torch.arange(min(ROWS, len(splits.train))))
+    # Not spread evenly, as a number of rows is elsewhere: these are the paper's rows.
+    batch = splits.train.batch(torch.arange(min(FIRST_ROWS, len(splits.train))))
     for epoch in epochs:
         if epoch in known:
             continue

@@ -46,7 +46,7 @@ class Scoring:
 
     def _rescored(self, leading: LeadingEpochs) -> ValidatedEpoch:
         """Return the best leading epoch by as many samples as the test has; its weights become the best ones."""
-        valid = Subset.first(self.splits.valid, self.config.validation.validation_rows)
+        valid = Subset.spread(self.splits.valid, self.config.validation.validation_rows)
         known = read_rescored(self.folder)
         for screened in leading.epochs:
             if screened.epoch not in known:

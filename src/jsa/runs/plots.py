@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jsa.data import Dataset
+from jsa.evaluation.rows import Subset
 from jsa.io.atomic_files import replacing
 from jsa.model import Posterior
 from jsa.runs.build import Model
@@ -30,8 +31,8 @@ NARROWEST, LARGEST_CELL = 240, 12
 
 @torch.no_grad()
 def reconstructed_rows(model: Model, rows: Dataset, count: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Return the first rows, and the means of p(x | h) for a draw h from q(h | x)."""
-    batch = rows.batch(torch.arange(min(count, len(rows))))
+    """Return this many rows, spread evenly, and the means of p(x | h) for a draw h from q(h | x)."""
+    batch = rows.batch(Subset.spread(rows, count).numbers)
     with seeded(seed):
         posterior: Posterior = model.posterior(batch)
         h = posterior.sample(())

@@ -172,10 +172,10 @@ def _train(config: RunConfig, splits: Splits, learner: Learner, folder: RunFolde
     followed = config.validation.followed_rows
     rows = TrainingRows(
         splits.train,
-        Subset.first(splits.valid, config.validation.validation_rows),
+        Subset.spread(splits.valid, config.validation.validation_rows),
         {}
         if followed is None
-        else {"train": Subset.random(splits.train, followed), "test": Subset.random(splits.test, followed)},
+        else {"train": Subset.spread(splits.train, followed), "test": Subset.spread(splits.test, followed)},
     )
     sys.stderr.write(f"read {splits.summary}\n")
     shown = display(config.epochs, batches_in_epoch(len(splits.train), config.batch_size))

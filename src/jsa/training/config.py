@@ -46,7 +46,7 @@ class ValidationConfig(Ranged):
     validation_samples: Annotated[int, whole(1)] = 100
     """Importance samples per row at a validation. Figures of different sample counts cannot be compared."""
     validation_rows: Annotated[int | None, whole(1)] = None
-    """Validate on the first rows only; on all where not given."""
+    """Validate on only this many rows, spread evenly; on all where not given."""
     stop_after: Annotated[int | None, whole(1)] = None
     """Stop early when this many validations in a row brought no better NLL; never where not given."""
     test_samples: Annotated[int, whole(1)] = 1000
@@ -54,8 +54,8 @@ class ValidationConfig(Ranged):
     leading_epochs: Annotated[int, whole(1)] = 1
     """Re-score the K best epochs with test-samples and test the best of them; with 1, the validations alone decide."""
     followed_rows: Annotated[int | None, whole(1)] = None
-    """Also follow the NLL of this many training and test rows, with test-samples, at each validation; they select
-    nothing."""
+    """Also follow the NLL of this many training and test rows, spread evenly, with test-samples, at each validation;
+    they select nothing."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class DescribeArguments(RunArguments):
     split: Literal["train", "valid", "test"] = "train"
     """The rows of the run's data to use."""
     rows: Annotated[int | None, whole(1)] = 1000
-    """Use only this many rows, the first ones."""
+    """Use only this many rows, spread evenly."""
     variables: Annotated[int, whole(1)] = 10
     """The number of latent variables to show."""
     columns: Annotated[int, whole(1)] = 5
@@ -48,7 +48,7 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.training.progress import evaluation_progress
 
     opened = parsed.open()
-    rows = Subset.first(opened.splits.parts[parsed.split], parsed.rows)
+    rows = Subset.spread(opened.splits.parts[parsed.split], parsed.rows)
     with evaluation_progress(len(rows), "effects") as progress:
         found = effects(opened.model, rows, parsed.seed, progress)
     labels = observed_labels(opened.shape)

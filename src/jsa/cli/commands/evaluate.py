@@ -32,7 +32,7 @@ class EvaluateArguments(RunArguments):
     bounds: Annotated[tuple[int, ...], whole(1)] = ()
     """Also compute the multi-sample lower bounds with these numbers of particles; 1 is the ELBO."""
     rows: Annotated[int | None, whole(1)] = None
-    """Use only this many rows, the first ones; all if not given."""
+    """Use only this many rows, spread evenly; all if not given."""
     out: Path | None = None
     """Write the number, NLL and effective sample size of each row to this .npz or .csv file."""
     json: Path | None = None
@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> None:
     opened = parsed.open()
     dataset = opened.splits.parts[parsed.split] if parsed.data is None else read_table(parsed.data, opened.shape)
     kind, part = ("split", parsed.split) if parsed.data is None else ("data", str(parsed.data))
-    rows = Subset.first(dataset, parsed.rows)
+    rows = Subset.spread(dataset, parsed.rows)
     with evaluation_progress(len(rows), part) as progress:
         if parsed.exact:
             by_row = exact_row_likelihoods(opened.model, rows, progress=progress)
@@ -92,9 +92,11 @@ def run(arguments: Sequence[str]) -> None:
     # results are printed even if they cannot be written.
     try:
         if parsed.out is not None:
-            numbers = range(len(dataset)) if parsed.data is not None else opened.splits.row_numbers(parsed.split)
+            numbers = rows.numbers.numpy()
+            if parsed.data is None:
+                numbers = opened.splits.row_numbers(parsed.split)[numbers]
             figures = {"nll": by_row.nll, "effective_sample_size": by_row.effective_sample_size}
-            write_arrays(parsed.out, {"rows": numbers[: len(rows)], **figures})
+            write_arrays(parsed.out, {"rows": numbers, **figures})
             lines.append(f"{len(rows)} NLLs in {parsed.out}")
         _write(parsed.json, record)
     finally:

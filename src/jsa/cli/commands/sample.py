@@ -21,7 +21,7 @@ class SampleArguments(RunArguments):
     the latent states h and, for conditional models, the context. If not given: samples-SEED.png in the run folder, or
     samples-SEED.csv when rows are not images."""
     count: Annotated[int, whole(1)] = 100
-    """The number of samples. A conditional model draws one for each of the first validation rows."""
+    """The number of samples. A conditional model draws one for each of as many validation rows, spread evenly."""
 
 
 def run(arguments: Sequence[str]) -> None:

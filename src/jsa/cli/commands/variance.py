@@ -39,7 +39,7 @@ class VarianceArguments(RunArguments):
     draws: Annotated[int, whole(20)] = 1000
     """Gradients to draw per method."""
     rows: Annotated[int, whole(1)] = 200
-    """The size of the minibatch, the first training rows."""
+    """The size of the minibatch: training rows, spread evenly."""
     method: MethodConfig = field(default_factory=MethodConfig)
     """Options for every method that takes them. By default the method of the run has those of the run, and other
     methods have its particles, unless these are its default, and their own defaults. If an option other than the
@@ -66,13 +66,14 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.evaluation.gradient_variance import gradient_report
     from jsa.evaluation.posterior_gradient import can_be_enumerated, posterior_gradient
     from jsa.evaluation.results import figures_record
+    from jsa.evaluation.rows import Subset
     from jsa.training.progress import evaluation_progress
 
     _refuse_options_of_none(parsed)
     opened = parsed.open()
     state = _take_weights(parsed, opened)
     train = opened.splits.train
-    batch = train.batch(torch.arange(min(parsed.rows, len(train))))
+    batch = train.batch(Subset.spread(train, parsed.rows).numbers)
     torch.manual_seed(parsed.seed)
     # All methods are built before any is measured, so that a refusal comes before the work.
     methods = [_prepare(name, parsed, opened, state, batch) for name in dict.fromkeys(parsed.estimators)]

@@ -1,0 +1,169 @@
+"""Rows spread evenly over a split: a rule that every command and every training follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import floor
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from helpers.own_tables import SIZES, arrays_of, save, spelled
+from helpers.small_runs import patterned
+from helpers.terminal import run_jsa
+from jsa.batch import Batch
+from jsa.data import IndexedDataset, load
+from jsa.evaluation.ancestral_samples import contexts_of
+from jsa.evaluation.likelihood import Likelihood, likelihood
+from jsa.evaluation.rows import Rows, Subset, TensorRows
+from jsa.experiments import worker
+from jsa.runs.build import load_splits, open_run
+from jsa.runs.folder import RunFolder
+from jsa.runs.plots import reconstructed_rows
+from jsa.training.signals import StopRequest
+
+
+def spread(rows: int, count: int) -> list[int]:
+    return [floor((i + Fraction(1, 2)) * rows / count) for i in range(count)]
+
+
+@pytest.mark.parametrize(("rows", "count"), [(10, 1), (10, 3), (10, 9), (10, 10), (1, 1), (10_007, 1_000)])
+def test_each_row_is_the_middle_one_of_its_part(rows: int, count: int) -> None:
+    found = Subset.spread(patterned(rows, seed=0), count).numbers.tolist()
+    assert found == spread(rows, count)
+    assert found == sorted(set(found))
+
+
+@pytest.mark.parametrize("count", [None, 10, 11, 10_000])
+def test_as_many_as_there_are_is_all_of_them_in_their_order(count: int | None) -> None:
+    assert Subset.spread(patterned(10, seed=0), count).numbers.tolist() == list(range(10))
+
+
+def test_of_no_rows_there_are_none() -> None:
+    assert len(Subset.spread(TensorRows(torch.zeros(0, 3)), 5)) == 0
+
+
+def shares(labels: Tensor) -> Tensor:
+    return labels.long().bincount(minlength=10) / len(labels)
+
+
+@pytest.mark.parametrize("count", [100, 2_000])
+def test_digits_are_as_frequent_as_in_a_split_that_is_sorted_by_digit(count: int) -> None:
+    labels = load("mnist-threshold").test.labels
+    assert labels is not None
+    labels = labels.sort().values
+    rows = TensorRows(labels)
+
+    def furthest(subset: Tensor) -> float:
+        return float((shares(subset) - shares(labels)).abs().max())
+
+    # A digit is a stretch of rows, and a stretch holds its share of the chosen ones up to one.
+    assert furthest(labels[Subset.spread(rows, count).numbers]) <= 1 / count
+    assert furthest(labels[:count]) > 0.3
+
+
+# Whoever takes some rows
+
+
+class Asked:
+    """The rows that were asked of datasets, by how many rows the dataset has."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.rows: dict[int, set[int]] = {}
+        whole = IndexedDataset.batch
+
+        def batch(dataset: IndexedDataset, index: Tensor, device: torch.device | None = None) -> Batch:
+            self.rows.setdefault(len(dataset), set()).update(index.tolist())
+            return whole(dataset, index, device)
+
+        patch.setattr(IndexedDataset, "batch", batch)
+
+
+@pytest.fixture
+def trained(here: Path) -> Path:
+    """A run of 160 training rows, and 20 each to validate and test with."""
+    run_jsa("train --data", save("t.csv", spelled(200)), SIZES, "--out run")
+    return Path("run")
+
+
+@pytest.mark.parametrize(
+    ("command", "rows", "count"),
+    [
+        ("evaluate run --samples 5 --rows 7", 20, 7),
+        ("evaluate run --exact --split train --rows 30 --bounds 1", 160, 30),
+        ("evaluate run --exact --data t.csv --rows 11", 200, 11),
+        ("describe run --rows 10", 160, 10),
+        ("variance run --estimators rloo jsa --draws 20 --moves 2 --rows 10", 160, 10),
+    ],
+)
+def test_a_command_takes_rows_spread_evenly(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, command: str, rows: int, count: int
+) -> None:
+    asked = Asked(monkeypatch)
+    run_jsa(command)
+    assert asked.rows == {rows: set(spread(rows, count))}
+
+
+def test_the_written_numbers_are_those_of_the_rows(trained: Path) -> None:
+    split = arrays_of("encode run --split test")["rows"]
+    assert arrays_of("evaluate run --exact --rows 7")["rows"].tolist() == split[spread(20, 7)].tolist()
+    assert arrays_of("evaluate run --exact --data t.csv --rows 7")["rows"].tolist() == spread(200, 7)
+
+
+def test_a_training_validates_follows_and_scores_rows_spread_evenly(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, set[tuple[int, ...]]] = {}
+
+    def remembering(place: str) -> None:
+        def remember(model: object, rows: Rows, *given: object, **named: object) -> Likelihood:
+            numbers: Sequence[int] = rows.numbers.tolist() if isinstance(rows, Subset) else range(len(rows))
+            seen.setdefault(place, set()).add(tuple(numbers))
+            return likelihood(model, rows, *given, **named)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(f"jsa.{place}.likelihood", remember)
+
+    remembering("training.loop")
+    remembering("runs.final_test")
+    sizes = f"{SIZES} --validation-rows 5 --followed-rows 4 --validate-every 1 --leading-epochs 2"
+    run_jsa("train --data", save("t.csv", spelled(200)), sizes, "--out run")
+    valid = tuple(spread(20, 5))
+    assert seen == {
+        "training.loop": {valid, tuple(spread(160, 4)), tuple(spread(20, 4))},
+        # The test is of all rows.
+        "runs.final_test": {valid, tuple(range(20))},
+    }
+
+
+def test_pictures_and_contexts_are_of_rows_spread_evenly(here: Path) -> None:
+    run_jsa("train --data", save("t.csv", spelled(200)), SIZES, "--model structured --hidden 4 --out run")
+    opened = open_run(Path("run"))
+    valid = opened.splits.valid
+    expected = valid.batch(torch.tensor(spread(20, 6)))
+    assert expected.context is not None
+    contexts = contexts_of(valid, 6)
+    assert contexts is not None
+    assert torch.equal(contexts, expected.context)
+    assert arrays_of("sample run --count 6")["context"].tolist() == expected.context.tolist()
+    originals, _ = reconstructed_rows(opened.model, valid, 6, seed=0)
+    assert torch.equal(originals, torch.cat([expected.context, expected.x], dim=-1))
+
+
+def test_the_variances_of_table_2_are_of_the_first_training_rows(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exception: the paper's 200 rows, which are the first ones."""
+    run_jsa("train --data", save("t.csv", spelled(400)), SIZES, "--out run --snapshot-every 2")
+    taken: list[Batch] = []
+
+    def measure(model: object, estimator: object, batch: Batch, *given: object, **named: object) -> dict[str, object]:
+        taken.append(batch)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(worker, "gradient_variance", measure)
+    with pytest.raises(KeyboardInterrupt):
+        worker.measure_variances(RunFolder(Path("run")), StopRequest(), 20)
+    train = load_splits(RunFolder(Path("run")).read_config()).train
+    assert taken[0].index.tolist() == list(range(200)) != Subset.spread(train, 200).numbers.tolist()
+    assert torch.equal(taken[0].x, train.batch(torch.arange(200)).x)
