@@ -206,7 +206,7 @@ def make_provenance(folder: Path) -> None:
 
 
 def make_data_identity(folder: Path) -> None:
-    train, valid, test = (RowsIdentity(rows, hashlib.sha256(bytes(rows)).hexdigest()) for rows in (160, 20, 10))
+    train, valid, test = (RowsIdentity(rows, rows, hashlib.sha256(bytes(rows)).hexdigest()) for rows in (160, 20, 10))
     schema = Schema.of(784, image_shape=(28, 28)).conditioned(392)
     DataIdentity(Path("/home/somebody"), train, valid, test, schema).write(folder)
 

@@ -19,7 +19,7 @@ from jsa.evaluation.rows import Subset
 from jsa.io.tensor_files import load_tensors
 from jsa.runs.config import MachineConfig, MethodConfig, RunConfig
 from jsa.runs.folder import RunFolder
-from jsa.runs.identity import identity
+from jsa.runs.identity import identity, rows_identity
 from jsa.training.callbacks import Callback
 from jsa.training.config import CheckpointConfig, OptimizerConfig, StageConfig, ValidationConfig
 from jsa.training.loop import TrainingRows, train
@@ -149,7 +149,8 @@ def trained(
         cache_folder=mapped,
     )
     callbacks = [] if watcher is None else [watcher]
-    leading = train(Learner(model, estimator), rows, config, folder, callbacks, stop, identity(config, rows.train))
+    same = identity(config, rows_identity(rows.train))
+    leading = train(Learner(model, estimator), rows, config, folder, callbacks, stop, same)
     return model, leading, estimator
 
 

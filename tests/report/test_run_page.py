@@ -113,17 +113,17 @@ def test_test_nlls_by_other_numbers_of_samples_are_not_to_be_compared(tmp_path: 
 def on_rows(path: Path, test: RowsIdentity, data: str = "own.csv", started_in: Path = Path("/somewhere else")) -> Path:
     """A run folder that knows its test rows."""
     run_folder(path, RunConfig(data=data))
-    some = RowsIdentity(100, "c" * 64)
+    some = RowsIdentity(100, 100, "c" * 64)
     DataIdentity(started_in, some, some, test, Schema.of(4, 2)).write(path)
     return path
 
 
 def test_runs_of_other_test_rows_are_not_compared(tmp_path: Path) -> None:
     """Tables of one name in two folders, and one table divided in two ways."""
-    rows = RowsIdentity(50, "a" * 64)
+    rows = RowsIdentity(50, 50, "a" * 64)
     paths = [on_rows(tmp_path / "one", rows), on_rows(tmp_path / "two", rows)]
     assert [chart["title"] for chart in page(*paths).data["charts"]] == ["own.csv"]
-    paths.append(on_rows(tmp_path / "three", RowsIdentity(50, "b" * 64)))
+    paths.append(on_rows(tmp_path / "three", RowsIdentity(50, 50, "b" * 64)))
     paths.append(run_folder(tmp_path / "four", RunConfig(data="own.csv")))
     charts = {chart["title"]: chart["runs"] for chart in page(*paths).data["charts"]}
     assert charts == {
@@ -134,7 +134,7 @@ def test_runs_of_other_test_rows_are_not_compared(tmp_path: Path) -> None:
 
 
 def test_a_run_is_made_again_from_where_its_table_is_found(tmp_path: Path) -> None:
-    rows = RowsIdentity(50, "a" * 64)
+    rows = RowsIdentity(50, 50, "a" * 64)
     command = f"cd '/somewhere else' && jsa train --config {tmp_path / 'mine' / 'config.json'} copy"
     assert command in page(on_rows(tmp_path / "mine", rows)).text
     for data in ("mnist-static", "/tables/own.csv"):
@@ -168,8 +168,8 @@ def test_runs_that_differ_in_more_than_the_seed_have_none(tmp_path: Path) -> Non
         ("data.json", "{}", "data.json"),
         ("config.json", "{", "config.json is not valid JSON"),
         ("config.json", '{"epochs": 3}', "has no format number: jsa 0.1.0 wrote it"),
-        ("config.json", '{"format": 2, "epochz": 3}', "there is no field 'epochz'"),
-        ("config.json", '{"format": 2, "epochs": 3}', "the field data is missing"),
+        ("config.json", '{"format": 3, "epochz": 3}', "there is no field 'epochz'"),
+        ("config.json", '{"format": 3, "epochs": 3}', "the field data is missing"),
         ("metrics.jsonl", "[1]\n", "line 1 is not an object of numbers"),
         ("metrics.jsonl", '{"valid_nll": 3}\n', "line 1 has no epoch"),
         ("metrics.jsonl", '{"epoch": 1, "valid_nll": 1' + 400 * "0" + "}\n", "line 1 has a number"),

@@ -48,8 +48,8 @@ def test_a_lock_alone_is_nobodys_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"format": None}, "jsa 0.1.0 wrote it and reads it, while this version reads format 2"),
-        ({"format": 9}, "has format 9 and this version of jsa reads 2: use the version that wrote it"),
+        ({"format": None}, "jsa 0.1.0 wrote it and reads it, while this version reads format 3"),
+        ({"format": 9}, "has format 9 and this version of jsa reads 3: use the version that wrote it"),
         ({"epochs": None}, "the field epochs is missing: add it"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -95,6 +96,10 @@ class DynamicBinarization:
         """Draw the rows of this epoch, unless they are already the current ones."""
         if epoch != self.epoch:
             self._draw(epoch)
+
+    def stored(self, rows: slice) -> Sequence[Tensor]:
+        """Return the intensities of these rows, and their draws, which depend on the seed."""
+        return [self.gray[rows], *self._drawn.stored(rows)]
 
     def _draw(self, epoch: int) -> None:
         values = torch.from_numpy(bernoulli(self.gray.numpy(), "dynamic binarisation", self.seed, epoch))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, final, runtime_checkable
 
@@ -46,6 +47,14 @@ class Dataset(Protocol):
 
     def start_epoch(self, epoch: int) -> None:
         """Switch to the rows of this epoch, if they change at all."""
+
+
+@runtime_checkable
+class InMemory(Dataset, Protocol):
+    """A dataset whose values are held in memory, so that all of them can be compared with those of another time."""
+
+    def stored(self, rows: slice) -> Sequence[Tensor]:
+        """Return what determines these rows, as it is stored."""
 
 
 @final
@@ -115,6 +124,11 @@ class IndexedDataset:
     def start_epoch(self, epoch: int) -> None:
         """Do nothing: these rows are the same in every epoch."""
 
+    def stored(self, rows: slice) -> Sequence[Tensor]:
+        """Return the bytes of these rows, 0 where a value is missing."""
+        values = self.rows[rows]
+        return [values if self.missing is None else values.masked_fill(self.missing[rows], 0)]
+
 
 @final
 class Conditioned:
@@ -149,7 +163,7 @@ class Conditioned:
                 f"{columns} columns are the context of the others, of which nothing may be missing: fill it in, or "
                 "choose a model that is not conditional"
             )
-        self._rows = rows
+        self.whole = rows
         self._width = encoded_width(columns, rows.schema.classes)
         self.schema = rows.schema.conditioned(columns)
         self.labels = rows.labels
@@ -157,17 +171,17 @@ class Conditioned:
         self.rows_change = rows.rows_change
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.whole)
 
     def batch(self, index: Int64[Tensor, " batch"], device: torch.device | str | None = None) -> Batch:
         """Return the rows with these numbers, their first columns as context."""
-        whole = self._rows.batch(index, device)
+        whole = self.whole.batch(index, device)
         context, x = (part.contiguous() for part in whole.x.tensor_split([self._width], dim=1))
         return Batch(x=x, index=whole.index, context=context)
 
     def start_epoch(self, epoch: int) -> None:
         """Switch to the rows of this epoch."""
-        self._rows.start_epoch(epoch)
+        self.whole.start_epoch(epoch)
 
 
 def check_bytes(name: str, values: Tensor) -> None:

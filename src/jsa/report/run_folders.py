@@ -88,7 +88,7 @@ def _groups(paths: Sequence[Path]) -> list[str]:
 
 
 def _test_rows(test: RowsIdentity | None) -> str:
-    return "unknown test rows" if test is None else f"{test.rows:,} test rows ({test.values[:6]})"
+    return "unknown test rows" if test is None else f"{test.rows:,} test rows ({test.digest[:6]})"
 
 
 def _command(folder: RunFolder, config: RunConfig) -> str:

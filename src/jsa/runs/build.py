@@ -89,9 +89,11 @@ def load_splits_again(
     known = DataIdentity.read(folder.path)
     here = with_data_dir(config if known is None else started_in(config, known.started_in), data_dir)
     splits = load_splits(here)
-    if known is not None and not may_differ and (part := known.changed(splits)) is not None:
+    if known is None or may_differ:
+        return splits
+    if (part := known.changed(splits)) is not None:
         raise DataError(f"{_other_rows(here, part)}: give the run its data back, or its folder by --data-dir")
-    return splits
+    return replace(splits, notes=(*splits.notes, *known.notes))
 
 
 def _other_rows(config: RunConfig, part: str) -> str:

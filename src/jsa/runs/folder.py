@@ -18,7 +18,7 @@ from jsa.io.provenance import Provenance
 from jsa.runs.config import RunConfig
 from jsa.training.folder import TrainingFolder
 
-FORMAT = 2
+FORMAT = 3
 """Of config.json, and so of all files of the folder that have no number of their own."""
 
 

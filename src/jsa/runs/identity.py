@@ -15,12 +15,19 @@ from jsa.io.json_records import read_record, to_record
 from jsa.runs.config import RunConfig
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from jsa.data import Dataset, Splits
+    from jsa.data.dataset import InMemory
 
 FREE = ("optimization.learning_rate", "optimization.non_finite", "checkpoints.checkpoint_seconds", "dataset.data_dir")
 """Settings that may change when a run continues."""
 
-ROWS_COMPARED, ROWS_AT_ONCE = 1000, 100
+ROWS_COMPARED = 1000
+"""The rows that are compared of a dataset whose values are not held in memory."""
+
+STORED_ROWS, ENCODED_ROWS = 4096, 100
+"""The rows to digest at a time: as they are stored, and in batches, where they are long if there are many classes."""
 
 DATA_FILE = "data.json"
 """The file of a run folder that identifies its data."""
@@ -28,10 +35,17 @@ DATA_FILE = "data.json"
 
 @dataclass(frozen=True)
 class RowsIdentity:
-    """The number of rows, and a digest of some of them."""
+    """Rows, identified.
+
+    Attributes:
+        rows: Their number.
+        compared: The number of rows in the digest: all, or some spread evenly if the values are not held in memory.
+        digest: The digest of these rows, and of the names and words of the columns.
+    """
 
     rows: int
-    values: str
+    compared: int
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -58,10 +72,18 @@ class DataIdentity:
 
     def changed(self, splits: Splits) -> str | None:
         """Return the first split whose rows differ here, None if all are the same."""
-        if self.shape.words != splits.schema.words:
-            return "train"
         parts = splits.parts.items()
         return next((name for name, rows in parts if rows_identity(rows) != getattr(self, name)), None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of a comparison that found nothing: a sentence if it left rows out."""
+        if all(part.compared == part.rows for part in (self.train, self.valid, self.test)):
+            return ()
+        return (
+            f"only {ROWS_COMPARED:,} rows of each split, spread evenly, were compared with the data that the run began "
+            "with, because the values are not held in memory: see to it that the others are the same too",
+        )
 
     def write(self, folder: Path) -> None:
         """Write it to a run folder."""
@@ -75,17 +97,26 @@ class DataIdentity:
 
 
 def rows_identity(rows: Dataset) -> RowsIdentity:
-    """Identify rows."""
+    """Identify rows: by all that is stored of them, or by some of them if they are not held in memory."""
+    from jsa.data.dataset import Conditioned, InMemory  # imported here because reports read identities without torch
+
     # Rows that are drawn anew every epoch are compared as they are before the first.
     rows.start_epoch(0)
-    return RowsIdentity(len(rows), _digest(rows))
+    held = rows.whole if isinstance(rows, Conditioned) else rows
+    digest = hashlib.sha256(json.dumps(to_record(rows.schema)).encode())
+    for part in _stored(held) if isinstance(held, InMemory) else _some(rows):
+        digest.update(part)
+    for beside in (rows.missing, rows.labels):
+        for some in () if beside is None else beside.split(STORED_ROWS):
+            digest.update(_bytes(some))
+    compared = len(rows) if isinstance(held, InMemory) else min(ROWS_COMPARED, len(rows))
+    return RowsIdentity(len(rows), compared, digest.hexdigest())
 
 
-def identity(config: RunConfig, rows: Dataset) -> dict[str, object]:
+def identity(config: RunConfig, train: RowsIdentity) -> dict[str, object]:
     """Return the settings that make a run what it is, by their dotted names, and its training data in a few words."""
     settings = {name: value for name, value in _flat(to_record(config)) if name not in FREE}
-    known = rows_identity(rows)
-    return {**settings, "the training data": f"{known.rows} rows with digest {known.values[:16]}"}
+    return {**settings, "the training data": f"{train.rows} rows with digest {train.digest[:16]}"}
 
 
 def _flat(record: Mapping[str, object], where: str = "") -> Iterator[tuple[str, object]]:
@@ -96,17 +127,27 @@ def _flat(record: Mapping[str, object], where: str = "") -> Iterator[tuple[str, 
             yield f"{where}{name}", value
 
 
-def _digest(rows: Dataset) -> str:
-    """Digest at most 1,000 rows spread evenly, which costs nothing and is enough to notice another file."""
-    import torch  # imported here because reports read identities without it
+def _stored(rows: InMemory) -> Iterator[memoryview]:
+    for start in range(0, len(rows), STORED_ROWS):
+        for part in rows.stored(slice(start, start + STORED_ROWS)):
+            yield _bytes(part)
 
-    chosen = torch.linspace(0, len(rows) - 1, min(ROWS_COMPARED, len(rows)), dtype=torch.float64).long()
-    digest = hashlib.sha256()
-    # A few rows at a time, for with many classes a row in a batch is long.
-    for context in (False, True) if rows.schema.context_columns else (False,):
-        for index in chosen.split(ROWS_AT_ONCE):
-            batch = rows.batch(index)
-            values = batch.context if context else batch.x
-            assert values is not None
-            digest.update(values.cpu().numpy().tobytes())
-    return digest.hexdigest()
+
+def _some(rows: Dataset) -> Iterator[bytes | memoryview]:
+    import torch
+
+    from jsa.evaluation.rows import Subset
+
+    for index in Subset.spread(rows, ROWS_COMPARED).numbers.split(ENCODED_ROWS):
+        batch = rows.batch(index)
+        for name, value in vars(batch).items():
+            if isinstance(value, torch.Tensor):
+                yield name.encode()
+                yield _bytes(value)
+
+
+def _bytes(values: Tensor) -> memoryview:
+    import torch
+
+    # Not with their own type, for numpy does not have all of torch's.
+    return values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data

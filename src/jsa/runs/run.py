@@ -23,7 +23,7 @@ from jsa.runs.build import Model, load_splits, load_splits_again, make_estimator
 from jsa.runs.config import RunConfig
 from jsa.runs.final_test import Scoring
 from jsa.runs.folder import RunFolder, refuse_existing, unused
-from jsa.runs.identity import DataIdentity, identity
+from jsa.runs.identity import DataIdentity, identity, rows_identity
 from jsa.runs.plots import reconstructed_rows, save_curves, save_grid, save_pairs
 from jsa.runs.scores import Scores, read_scores
 from jsa.training.loop import TrainingRows, train
@@ -181,7 +181,10 @@ def _train(config: RunConfig, splits: Splits, learner: Learner, folder: RunFolde
     shown = display(config.epochs, batches_in_epoch(len(splits.train), config.batch_size))
     for sentence in splits.notes:
         shown.note(sentence)
-    return train(learner, rows, config, folder, [shown, Events(folder.events)], stop, identity(config, splits.train))
+    # That of the folder is of these rows: it was written, or compared with them, when they were read.
+    known = DataIdentity.read(folder.path)
+    of_rows = identity(config, rows_identity(splits.train) if known is None else known.train)
+    return train(learner, rows, config, folder, [shown, Events(folder.events)], stop, of_rows)
 
 
 def resolved(config: RunConfig) -> RunConfig:
