@@ -27,6 +27,43 @@ class RowNumber(int):
     """The number of a row, as ``numbered`` gives it."""
 
 
+def weighted(
+    values: Float[Tensor, "*samples batch"], weight: Float[Tensor, " batch"] | None
+) -> Float[Tensor, "*samples batch"]:
+    """Multiply values by the weights of their rows.
+
+    A negative weight, which ``check_weights`` finds on the CPU only, makes the values of its row NaN.
+
+    >>> weighted(torch.tensor([[2.0, 3.0], [4.0, 5.0]]), torch.tensor([1.5, 0.0]))
+    tensor([[3., 0.],
+            [6., 0.]])
+    """
+    return values if weight is None else values * weight.where(weight >= 0, torch.nan).to(values.dtype)
+
+
+def check_weights(weight: Tensor, rows: int, numbers: Int64[Tensor, " batch"] | None = None) -> None:
+    """Refuse weights that are not one number per row, or are negative or not finite.
+
+    The values are looked at on the CPU only: elsewhere the program would have to wait for the device.
+
+    Args:
+        weight: The weights.
+        rows: The number of rows.
+        numbers: The numbers of the rows, for the sentence; by default their positions.
+    """
+    if not weight.is_floating_point() or weight.shape != (rows,):
+        raise UsageError(
+            f"{rows} rows need one weight per row, as a floating-point tensor of one dimension, not "
+            f"{weight.dtype} of shape {tuple(weight.shape)}"
+        )
+    if weight.device.type == "cpu" and bool((wrong := ~((weight >= 0) & (weight < torch.inf))).any()):
+        first = int(wrong.nonzero()[0])
+        raise UsageError(
+            f"row {first if numbers is None else int(numbers[first])} has weight {float(weight[first])}: give a finite "
+            "number that is not negative, and 0 to leave the row out"
+        )
+
+
 @dataclass(frozen=True)
 class Batch:
     """Some rows of a dataset, each with its row number.
@@ -41,6 +78,8 @@ class Batch:
         context: The context of conditional models p(x, h | context), also of any shape.
         known: The known part of each row's latent state, such as a label; NaN marks an unknown value. Known values are
             not drawn: the model learns p(x, known). See docs/own-models.md.
+        weight: How much each row counts in the loss, 0 or more; None if all count alike. The weights should have mean 1
+            over the training rows. See docs/own-models.md.
 
     Example:
         >>> import torch
@@ -53,10 +92,11 @@ class Batch:
     index: Int64[Tensor, " batch"] | None = None
     context: Num[Tensor, "batch *context"] | None = None
     known: Float[Tensor, "batch width"] | None = None
+    weight: Float[Tensor, " batch"] | None = None
 
     def __post_init__(self) -> None:
-        parts = (("x", self.x), ("index", self.index), ("context", self.context), ("known", self.known))
-        for name, part in parts:
+        for name in ("x", "index", "context", "known", "weight"):
+            part = getattr(self, name)
             if part is not None and not isinstance(part, Tensor):
                 raise UsageError(f"{name} of a batch must be a tensor, not {type(part).__name__}: use torch.as_tensor")
         if self.index is not None and (self.index.dtype != torch.int64 or self.index.shape != self.x.shape[:1]):
@@ -71,6 +111,8 @@ class Batch:
             raise UsageError(
                 f"known states must be floating point, with NaN for unknown values, not {self.known.dtype}"
             )
+        if self.weight is not None:
+            check_weights(self.weight, len(self), self.index)
 
     def __len__(self) -> int:
         return self.x.shape[0]
@@ -119,15 +161,27 @@ class Batch:
 
     def to(self, device: torch.device | str | None) -> Batch:
         """Move the rows to a device; their numbers stay on the CPU, where chains are looked up without waiting."""
-        context, known = (None if part is None else part.to(device) for part in (self.context, self.known))
-        return Batch(self.x.to(device), self.index, context, known)
+        beside = (None if part is None else part.to(device) for part in (self.context, self.known, self.weight))
+        return Batch(self.x.to(device), self.index, *beside)
 
     def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
         """Return the rows at these positions of the batch; repeated positions give repeated rows."""
         index = None if self.index is None else self.index.index_select(0, rows.to(self.index.device))
         rows = rows.to(self.x.device)
-        context, known = (None if part is None else part.index_select(0, rows) for part in (self.context, self.known))
-        return TakenBatch(self.x.index_select(0, rows), index, context, known, source=self, rows=rows)
+        beside = (
+            None if part is None else part.index_select(0, rows) for part in (self.context, self.known, self.weight)
+        )
+        return TakenBatch(self.x.index_select(0, rows), index, *beside, source=self, rows=rows)
+
+    def mean(self, values: Float[Tensor, "*samples batch"]) -> Float[Tensor, ""]:
+        """Return the sum of weight times value over samples and rows, divided by their number: the form of every loss.
+
+        Example:
+            >>> batch = Batch(torch.eye(2), torch.arange(2), weight=torch.tensor([1.5, 0.5]))
+            >>> batch.mean(torch.tensor([2.0, 4.0]))
+            tensor(2.5000)
+        """
+        return weighted(values, self.weight).mean()
 
     def with_nothing_known(self) -> Batch:
         """Return the same rows without their known latent variables."""
@@ -191,9 +245,10 @@ class Estimate:
 
     Attributes:
         loss: A surrogate to minimize. Only its gradient is meaningful.
-        objective: The batch mean of the bound on log p(x) from these draws, for monitoring, without gradient.
+        objective: The batch mean of the bound on log p(x) from these draws, by the weights of the rows if they have
+            any, for monitoring, without gradient.
         log_weights: log p(x, h) - log q(h | x) of the states drawn, without gradient.
-        diagnostics: Scalars about this step, such as the acceptance rate of the chains.
+        diagnostics: Scalars about this step, such as the acceptance rate of the chains. All rows count alike in them.
     """
 
     loss: Float[Tensor, ""]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+import torch
 
 from helpers.conformance.cases import Case, of
 from helpers.conformance.comparison import CASES, MODELS, compare
@@ -18,11 +19,21 @@ from helpers.exact_expectations import RowsTouchError
 from helpers.known_rows import with_known
 from helpers.missing_rows import with_gaps
 from helpers.small_models import Example, one_layer
+from helpers.wrong_weights import DividedBySum, UnweightedPhi
 from jsa import Batch, Estimate, Estimator, LatentVariableModel
 from jsa.estimators.base import score_samples
 
+WITH_WEIGHTS = ("JSA", "REBAR", "DisARM")
+"""The methods whose rows are weighted here, besides those that are compared exactly; test_weights.py has all others."""
+
 WITH_GAPS = ("JSA", "NVIL", "RELAX")
 """The methods with a chain, or that look at x beside the model."""
+
+
+def with_weights() -> Example:
+    """Rows that count as often as their weights say. The weights do not have mean one, as those of a batch need not."""
+    example = one_layer()
+    return Example(example.model, replace(example.batch, weight=torch.tensor([2.0, 0.5, 0.0], dtype=torch.float64)))
 
 
 def proofs() -> Iterator[object]:
@@ -33,6 +44,8 @@ def proofs() -> Iterator[object]:
         rows |= {f"{name}, known": partial(with_known, name) for name in deepest[:1]}
         if case.name in WITH_GAPS:
             rows["one-layer, gaps"] = partial(with_gaps, "one-layer")
+        if case.name in WITH_WEIGHTS or case.draws is not None:
+            rows["one-layer, weights"] = with_weights
         yield from (pytest.param(case, name, make, id=f"{case.name}, {name}") for name, make in rows.items())
 
 
@@ -52,6 +65,14 @@ def test_wrong_twin_is_refused(case: Case, twin: str) -> None:
     # All draws of a twin are enumerated only if it makes as many as its case.
     outcome = compare(case, make, MODELS[name]())
     sys.stdout.write(f"\n{case.name:28} | twin: {twin:22} | {name:16} | {outcome.figures}\n")
+    assert not outcome.right, outcome.figures
+
+
+@pytest.mark.parametrize("name", ["REINFORCE", "JSA"])
+@pytest.mark.parametrize("twin", [DividedBySum, UnweightedPhi])
+def test_wrong_weights_are_refused(name: str, twin: type[DividedBySum]) -> None:
+    case = next(case for case in CASES if case.name == name)
+    outcome = compare(case, lambda model, batch: twin(case.make(model, batch)), with_weights())
     assert not outcome.right, outcome.figures
 
 

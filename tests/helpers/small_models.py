@@ -198,7 +198,7 @@ def repeated(batch: Batch, times: int) -> Batch:
     """The rows of a batch over and over, each time under a new row number: independent chains of the same rows."""
     rows = torch.arange(len(batch)).repeat(times)
     again = batch.take(rows)
-    return Batch(again.x, torch.arange(len(rows)), again.context, again.known)
+    return Batch(again.x, torch.arange(len(rows)), again.context, again.known, again.weight)
 
 
 @dataclass(frozen=True)
@@ -256,11 +256,12 @@ def enumerated(model: LatentVariableModel, batch: Batch) -> Enumerated:
 def by_row(
     target: Callable[[LatentVariableModel, Batch], Gradients], model: LatentVariableModel, batch: Batch
 ) -> Gradients:
-    """The mean over rows of what a function gives for each of them."""
+    """The mean over rows of what a function gives for each of them, times its weight if it has one."""
+    weights = torch.ones(len(batch)) if batch.weight is None else batch.weight
     total = {name: torch.zeros_like(parameter) for name, parameter in model.named_parameters()}
     for row in torch.arange(len(batch)).split(1):
         for name, gradient in target(model, batch.take(row)).items():
-            total[name] += gradient / len(batch)
+            total[name] += weights[row] * gradient / len(batch)
     return total
 
 

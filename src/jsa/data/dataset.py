@@ -8,10 +8,10 @@ from typing import Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32, Int64, UInt8
+from jaxtyping import Bool, Float, Float32, Int64, UInt8
 from torch import Tensor
 
-from jsa.batch import Batch
+from jsa.batch import Batch, check_weights
 from jsa.data.schema import Schema, encoded_width
 from jsa.data.tables.values import place
 from jsa.errors import DataError, UsageError
@@ -68,6 +68,8 @@ class IndexedDataset:
         schema: The columns of a row; by default binary columns without names.
         labels: The class of each row, if known.
         missing: The values that are missing: NaN in a batch, whatever `rows` has there. None if there are none.
+        weights: How much each row counts, 0 or more; None if all count alike. Their scale does not matter to
+            `jsa.training.loop.train` and to likelihoods.
 
     Example:
         >>> digits = IndexedDataset(torch.tensor([[0, 1], [1, 1], [0, 0]], dtype=torch.uint8))
@@ -85,6 +87,7 @@ class IndexedDataset:
         *,
         labels: UInt8[Tensor, " rows"] | None = None,
         missing: Bool[Tensor, "rows columns"] | None = None,
+        weights: Float[Tensor, " rows"] | None = None,
     ) -> None:
         check_bytes("rows", rows)
         schema = schema or Schema.of(rows.shape[1])
@@ -103,10 +106,13 @@ class IndexedDataset:
                 f"missing must be a bool tensor of shape {tuple(rows.shape)}, as the rows; it is {missing.dtype} of "
                 f"shape {tuple(missing.shape)}"
             )
+        if weights is not None:
+            check_weights(weights, len(rows))
         self.schema = replace(schema, missing=missing is not None)
         self.rows = rows
         self.labels = labels
         self.missing = missing
+        self.weights = weights
 
     def __len__(self) -> int:
         return self.rows.shape[0]
@@ -119,7 +125,8 @@ class IndexedDataset:
         if self.missing is not None:
             missing = self.missing.index_select(0, here).to(where)
             x.masked_fill_(missing if classes == 2 else missing.repeat_interleave(classes, dim=1), torch.nan)
-        return Batch(x=x, index=index.to(where))
+        weight = None if self.weights is None else self.weights[index.to(self.weights.device)].to(where)
+        return Batch(x=x, index=index.to(where), weight=weight)
 
     def start_epoch(self, epoch: int) -> None:
         """Do nothing: these rows are the same in every epoch."""
@@ -177,7 +184,7 @@ class Conditioned:
         """Return the rows with these numbers, their first columns as context."""
         whole = self.whole.batch(index, device)
         context, x = (part.contiguous() for part in whole.x.tensor_split([self._width], dim=1))
-        return Batch(x=x, index=whole.index, context=context)
+        return Batch(x=x, index=whole.index, context=context, weight=whole.weight)
 
     def start_epoch(self, epoch: int) -> None:
         """Switch to the rows of this epoch."""

@@ -103,8 +103,8 @@ class Antithetic(Estimator):
         for coupling, signals in zip(couplings, others, strict=True):
             with torch.no_grad():
                 gradient = self.logit_gradient(coupling, torch.cat([path_signal, signals]))
-            gain = gain + (gradient * coupling.logits).sum(-1).mean()
-        return Estimate(-gain, log_weights.mean(), log_weights, {})
+            gain = gain + batch.mean((gradient * coupling.logits).sum(-1))
+        return Estimate(-gain, batch.mean(log_weights), log_weights, {})
 
     def complete(
         self, posterior: LayeredPosterior, path: Tensor, couplings: list[Coupling], layer: int
@@ -144,11 +144,11 @@ class Antithetic(Estimator):
         """Return log p(x, h) of all states without gradient, and its mean over those that teach theta."""
         if self.theta_from_all_states:
             joint = log_joint(model, batch, h.flatten(0, 1))
-            return joint.detach(), joint.mean()
+            return joint.detach(), batch.mean(joint)
         path = log_joint(model, batch, h[0])
         with torch.no_grad():
             others = log_joint(model, batch, h[1:].flatten(0, 1))
-        return torch.cat([path.detach(), others]), path.mean()
+        return torch.cat([path.detach(), others]), batch.mean(path)
 
     def _layered_posterior(self, model: LatentVariableModel, batch: Batch) -> LayeredPosterior:
         """Return the posterior of the batch, or refuse one whose noise cannot be coupled."""

@@ -103,6 +103,11 @@ def follow(running: Tensor, value: Tensor, weight: float) -> None:
     running.lerp_(torch.where(value.isfinite(), value, running), weight)
 
 
+def mean_signal(batch: Batch, signal: Float[Tensor, "*samples batch"]) -> Float[Tensor, ""]:
+    """Return the mean of a signal by the weights of the rows, for a baseline; NaN if all weights are zero."""
+    return batch.mean(signal) / batch.mean(torch.ones_like(signal))
+
+
 def space_of(latent: LatentSpace, name: str) -> LatentSpace:
     """Return the latent space, or refuse another object, such as the model."""
     if not isinstance(latent, LatentSpace):

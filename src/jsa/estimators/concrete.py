@@ -88,4 +88,4 @@ class Concrete(Estimator):
             inference = inference + relaxed_log_density(layer.distribution, point, self.temperature)
         bound = joint - inference
         refuse_non_finite(batch, joint.detach(), inference.detach(), bound.detach())
-        return Estimate(-bound.mean(), bound.detach().mean(), bound.detach(), {})
+        return Estimate(-batch.mean(bound), batch.mean(bound.detach()), bound.detach(), {})

@@ -37,6 +37,6 @@ class Enumeration(Estimator):
         exact_posterior = joint.detach().softmax(0)
         # A state that q excludes has log q of minus infinity. If p excludes it too, it must not count.
         cross_entropy = torch.where(exact_posterior > 0, exact_posterior * inference, 0.0).sum(0)
-        loss = -(log_likelihood + cross_entropy).mean()
+        loss = -batch.mean(log_likelihood + cross_entropy)
         weights = (joint - inference).detach()
-        return Estimate(loss, log_likelihood.detach().mean(), weights, {})
+        return Estimate(loss, batch.mean(log_likelihood.detach()), weights, {})

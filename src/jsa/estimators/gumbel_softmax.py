@@ -75,7 +75,7 @@ class GumbelSoftmax(Estimator):
             # log_prob is linear in the state, so its value at the mean is its expectation.
             top, prior = layers[-1], discrete(model.latent_conditionals(batch, h)[-1])
             bound = bound + prior.log_prob(top.distribution.mean) - prior.log_prob(top.value)
-        return Estimate(-bound.mean(), bound.detach().mean(), log_weights, {})
+        return Estimate(-batch.mean(bound), batch.mean(bound.detach()), log_weights, {})
 
     @staticmethod
     def _value(layer: Layer, z: Tensor, temperature: Temperature) -> Tensor:

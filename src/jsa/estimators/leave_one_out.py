@@ -43,5 +43,5 @@ class LeaveOneOut(Estimator):
         draws = score_samples(model, batch, self.particles)
         signal = draws.log_weights
         others = (signal.sum(0) - signal) / (self.particles - 1)
-        loss = -((signal - others) * draws.log_inference + draws.log_joint).mean()
-        return Estimate(loss, signal.mean(), signal, {})
+        loss = -batch.mean((signal - others) * draws.log_inference + draws.log_joint)
+        return Estimate(loss, batch.mean(signal), signal, {})

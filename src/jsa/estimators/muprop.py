@@ -58,18 +58,18 @@ class MuProp(Estimator):
         inference = torch.stack(log_probs).sum(0).detach()
         log_weights = joint.detach() - inference
         refuse_non_finite(batch, joint.detach(), inference, log_weights)
-        gain = joint.mean()
+        gain = batch.mean(joint)
         signal = joint.detach()
         for number in reversed(range(len(layers))):
             mean, state = layers[number].mean, h[..., slices[number]]
             value, slope = self._expansion(model, batch, posterior, number, h[..., : slices[number].start], mean)
             residual = signal - value - (slope * (state - mean.detach())).sum(-1)
-            gain = gain + (residual * log_probs[number]).mean() + self._put_back(slope, mean).mean()
+            gain = gain + batch.mean(residual * log_probs[number]) + batch.mean(self._put_back(slope, mean))
             uncertainty = entropy(layers[number])
-            gain = gain + uncertainty.mean()
+            gain = gain + batch.mean(uncertainty)
             # The layer before this one can change this layer's entropy too.
             signal = signal + uncertainty.detach()
-        return Estimate(-gain, log_weights.mean(), log_weights, {})
+        return Estimate(-gain, batch.mean(log_weights), log_weights, {})
 
     @torch.enable_grad()
     def _expansion(

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.batch import Batch, Estimate
-from jsa.estimators.base import Description, Estimator, at_least, follow, inputs_of, space_of
+from jsa.estimators.base import Description, Estimator, at_least, follow, inputs_of, mean_signal, space_of
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
 from jsa.model_calls import BatchPosterior, log_joint, log_joint_terms, posterior_of, refuse_non_finite
@@ -23,8 +23,9 @@ class NVIL(Estimator):
 
     for each layer i: the signal f_i leaves out the terms that are fixed before layer i is drawn, c_i and v_i are
     exponential means of the signal minus C_i and of its variance, and the network C_i learns by least squares to
-    predict the centered signal. The division rescales a layer's gradient, which is unbiased up to that scale. A model
-    or posterior that does not separate its layers is treated as one layer.
+    predict the centered signal. The division rescales a layer's gradient, which is unbiased up to that scale. Weights
+    of rows count in c_i and C_i, but not in v_i. A model or posterior that does not separate its layers is treated as
+    one layer.
 
     Args:
         latent: The latent space of the model, ``model.latent``.
@@ -78,18 +79,18 @@ class NVIL(Estimator):
         joint, inference = torch.stack(joints).sum(0), torch.stack(inferences).sum(0)
         log_weights = (joint - inference).detach()
         refuse_non_finite(batch, joint.detach(), inference.detach(), log_weights)
-        gain = joint.mean()
+        gain = batch.mean(joint)
         for layer, signal in enumerate(_signals(joints, inferences)):
             predicted = self._baseline(layer, batch, h)
             centered = signal - predicted.detach()
             advantage = centered - self.centers[layer]
             if self.normalize:
                 advantage = advantage / self.variances[layer].sqrt().clamp_min(1)
-            gain = gain + (advantage * inferences[layer]).mean()
-            gain = gain - (signal - self.centers[layer] - predicted).square().mean()
+            gain = gain + batch.mean(advantage * inferences[layer])
+            gain = gain - batch.mean((signal - self.centers[layer] - predicted).square())
             if self.training:
-                self._follow(layer, centered)
-        return Estimate(-gain, log_weights.mean(), log_weights, {})
+                self._follow(layer, batch, centered)
+        return Estimate(-gain, batch.mean(log_weights), log_weights, {})
 
     def _baseline(self, layer: int, batch: Batch, h: Tensor) -> Float[Tensor, "samples batch"]:
         """Predict the signal from everything that is known before the layer is drawn."""
@@ -98,9 +99,9 @@ class NVIL(Estimator):
         prediction: Tensor = self.baselines[layer](known)
         return prediction.squeeze(-1)
 
-    def _follow(self, layer: int, centered: Tensor) -> None:
+    def _follow(self, layer: int, batch: Batch, centered: Tensor) -> None:
         """Update the exponential means. They take effect at the next step, so that no draw centers itself."""
-        mean, variance = centered.mean(), centered.var(correction=0)
+        mean, variance = mean_signal(batch, centered), centered.var(correction=0)
         follow(self.centers[layer], mean, 1 - self.decay)
         follow(self.variances[layer], variance, 1 - self.decay)
 

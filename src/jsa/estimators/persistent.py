@@ -188,7 +188,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
             "effective_sample_size": effective_sample_size(proposed).mean(),
             "cached_state_win_rate": cached_state_win_rate(trajectory.log_weights),
         }
-        return Estimate(loss, log_mean_weight(proposed).mean(), trajectory.log_weights, diagnostics), trajectory
+        return Estimate(loss, batch.mean(log_mean_weight(proposed)), trajectory.log_weights, diagnostics), trajectory
 
 
 def _stage(stage: Stage | int) -> Stage:

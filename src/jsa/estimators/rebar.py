@@ -116,20 +116,23 @@ class Rebar(Estimator):
         signal = joint.detach() - inference
         refuse_non_finite(batch, joint.detach(), inference, signal)
         learned = [parameter for parameter in self.parameters() if parameter.requires_grad and torch.is_grad_enabled()]
-        gain = joint.mean()
+        gain = batch.mean(joint)
         squared_norm = torch.zeros_like(gain)
+        unweighted = squared_norm.detach()
         for number, distribution in enumerate(draw.distributions):
             gradient = self._logit_gradient(draw, number, signal, differentiable=bool(learned))
             # Only this reaches phi. For theta and phi, the graph that computed the gradient ends here.
-            gain = gain + (gradient.detach() * distribution.logits).sum(-1).mean()
-            squared_norm = squared_norm + gradient.square().sum(-1).mean()
+            gain = gain + batch.mean((gradient.detach() * distribution.logits).sum(-1))
+            squares = gradient.square().sum(-1)
+            squared_norm = squared_norm + batch.mean(squares)
+            unweighted = unweighted + squares.detach().mean()
         loss = -gain + _descending(squared_norm, learned) if learned else -gain
         diagnostics = {
             "scale": self.log_scale.detach().exp().mean(),
             "temperature": self.log_temperature.detach().exp().mean(),
-            "logit_gradient_norm": squared_norm.detach().sqrt(),
+            "logit_gradient_norm": unweighted.sqrt(),
         }
-        return Estimate(loss, signal.mean(), signal, diagnostics)
+        return Estimate(loss, batch.mean(signal), signal, diagnostics)
 
     @torch.enable_grad()
     def _logit_gradient(

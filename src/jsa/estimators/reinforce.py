@@ -9,7 +9,7 @@ from torch import Tensor
 
 from jsa.batch import Batch, Estimate
 from jsa.errors import UsageError
-from jsa.estimators.base import Description, Estimator, at_least, follow, score_samples
+from jsa.estimators.base import Description, Estimator, at_least, follow, mean_signal, score_samples
 from jsa.model import LatentVariableModel
 
 Baseline = Literal["none", "running"]
@@ -21,7 +21,8 @@ class Reinforce(Estimator):
     .. math:: \frac1n \sum_k (f_k - b) \nabla_\phi \log q(h_k | x) + \nabla_\theta \log p(x, h_k), \quad
               f_k = \log p(x, h_k) - \log q(h_k | x)
 
-    The baseline b must not depend on the draws of this step: ``running`` is the exponential mean of earlier signals.
+    The baseline b must not depend on the draws of this step: ``running`` is the exponential mean of earlier signals,
+    by the weights of the rows.
 
     Args:
         particles: The number n of draws per row.
@@ -63,7 +64,7 @@ class Reinforce(Estimator):
             correction = 1 - self.decay ** self.steps.clamp_min(1).to(signal.dtype)
             centered = signal - torch.where(self.steps > 0, self.running_signal / correction, 0.0)
             if self.training:
-                follow(self.running_signal, signal.mean(), 1 - self.decay)
+                follow(self.running_signal, mean_signal(batch, signal), 1 - self.decay)
                 self.steps += 1
-        loss = -(centered * draws.log_inference + draws.log_joint).mean()
-        return Estimate(loss, signal.mean(), signal, {})
+        loss = -batch.mean(centered * draws.log_inference + draws.log_joint)
+        return Estimate(loss, batch.mean(signal), signal, {})

@@ -61,11 +61,14 @@ class ReweightedWakeSleep(WeightedEstimator):
         if self.sleep:
             loss = loss + self.sleep * _dream_loss(model, batch)
         diagnostics = {"effective_sample_size": effective_sample_size(weights).mean()}
-        return Estimate(loss, log_mean_weight(weights).mean(), weights, diagnostics)
+        return Estimate(loss, batch.mean(log_mean_weight(weights)), weights, diagnostics)
 
 
 def _dream_loss(model: LatentVariableModel, batch: Batch) -> Float[Tensor, ""]:
-    """Return minus the mean of log q(h | x) over one draw of (x, h) from the model per row of the batch."""
+    """Return minus the mean of log q(h | x) over one draw of (x, h) from the model per row of the batch.
+
+    The draw has the context and the missing values of its row, and so also its weight.
+    """
     if not isinstance(model, Generative):
         raise UsageError(
             f"the sleep phase draws from the model, which {type(model).__name__} does not support: define its methods "
@@ -77,4 +80,4 @@ def _dream_loss(model: LatentVariableModel, batch: Batch) -> Float[Tensor, ""]:
         if x.shape == batch.x.shape:
             # A draw gets the missing values of its row, because q learns to infer from rows with missing values.
             x = x.masked_fill(batch.x.isnan(), torch.nan)
-    return -posterior_of(model, Batch(x, batch.index, batch.context)).log_prob(h).mean()
+    return -batch.mean(posterior_of(model, Batch(x, batch.index, batch.context)).log_prob(h))

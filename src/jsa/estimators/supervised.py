@@ -42,4 +42,4 @@ def supervised_loss(
     if h is None:
         h = posterior.sample((1,))
     refuse_contradictions(model, batch, h)
-    return -posterior.known_log_prob(h).mean()
+    return -batch.mean(posterior.known_log_prob(h))

@@ -49,4 +49,4 @@ class VIMCO(Estimator):
         # A state of probability zero has weight zero and must not count, although its log-weight is minus infinity.
         joint = torch.where(normalized > 0, draws.log_joint, 0)
         surrogate = (gain - normalized) * draws.log_inference + normalized * joint
-        return Estimate(-surrogate.sum(0).mean(), bound.mean(), weights, {})
+        return Estimate(-batch.mean(surrogate.sum(0)), batch.mean(bound), weights, {})

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from jsa.batch import Batch
+from jsa.batch import Batch, weighted
 from jsa.estimators.base import Estimator
 from jsa.model import LatentVariableModel
 from jsa.model_calls import EvaluatedStates, log_joint
@@ -85,6 +85,7 @@ def weighted_loss(
         evaluated.check(batch)
     candidate, here = answers[2:].view(counting.shape).nonzero(as_tuple=True)
     candidate, row = candidate.to(weights.device), here.to(weights.device)
+    weights = weighted(weights, batch.weight)
     share = len(row) / weights.numel()
     if (
         evaluated.log_joint.requires_grad

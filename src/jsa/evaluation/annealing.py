@@ -14,7 +14,7 @@ from jsa.batch import Batch
 from jsa.errors import UsageError, check_at_least
 from jsa.evaluation.likelihood import RowLikelihoods, by_row, device_of, evaluating
 from jsa.evaluation.results import Likelihood
-from jsa.evaluation.rows import Progress, Rows, as_rows, in_chunks, states_in_chunk
+from jsa.evaluation.rows import Progress, Rows, as_rows, in_chunks, row_weights, states_in_chunk
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
 from jsa.model_calls import BatchPosterior, evaluate, log_joint, posterior_of, refuse_wrong_joint
@@ -83,11 +83,12 @@ def annealed_row_likelihoods(
     if any(layer.kind == "gaussian" for layer in model.latent.layers):
         raise UsageError("annealing needs discrete latent variables, and some are Gaussian: use likelihood")
     rows = as_rows(rows)
+    weights = row_weights(rows)
     device = device or device_of(model)
     betas = inverse_temperatures(steps)
     with evaluating(model), seeded(seed, device):
         chunks = in_chunks(rows, max(1, states_in_chunk(rows) // samples), device, progress)
-        return by_row((annealed_weights(model, batch, samples, betas) for batch in chunks), samples, steps)
+        return by_row((annealed_weights(model, batch, samples, betas) for batch in chunks), samples, weights, steps)
 
 
 def inverse_temperatures(steps: int) -> list[float]:

@@ -11,10 +11,11 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from jsa.batch import weighted
 from jsa.errors import NumericalError, UsageError, check_at_least
 from jsa.evaluation.draws import BLOCK, RowDraws
 from jsa.evaluation.results import Likelihood as Likelihood
-from jsa.evaluation.rows import Progress, Rows, as_rows, in_chunks, states_in_chunk
+from jsa.evaluation.rows import Progress, Rows, as_rows, in_chunks, row_weights, states_in_chunk
 from jsa.importance import effective_sample_size, log_mean_weight
 from jsa.model import LatentVariableModel
 from jsa.model_calls import evaluate, log_joint_of_all, posterior_of, refuse_wrong_joint, state_dtype
@@ -37,7 +38,8 @@ def likelihood(
 
     .. math:: -\log \frac1S \sum_{s=1}^S \frac{p(x, h_s)}{q(h_s | x)}, \quad h_s \sim q(h | x)
 
-    The draws are tied to the row and the sample number: other chunk sizes change the last digits only.
+    The draws are tied to the row and the sample number: other chunk sizes change the last digits only. If the rows have
+    weights, the result is the weighted mean.
 
     Args:
         model: The model.
@@ -71,7 +73,9 @@ def row_likelihoods(
         >>> found.nll.shape, found.mean == likelihood(model, torch.eye(6), samples=50)
         (torch.Size([6]), True)
     """
-    return by_row(_joined(_weights_by_chunk(model, as_rows(rows), samples, seed, device, progress)), samples)
+    rows = as_rows(rows)
+    weights = row_weights(rows)
+    return by_row(_joined(_weights_by_chunk(model, rows, samples, seed, device, progress)), samples, weights)
 
 
 def multi_sample_bounds(
@@ -86,6 +90,8 @@ def multi_sample_bounds(
 ) -> dict[int, float]:
     """Return the multi-sample lower bounds on the mean of log p(x); with one particle, this is the ELBO.
 
+    If the rows have weights, the means over rows are weighted.
+
     Args:
         model: The model.
         rows: The data: a tensor, or an object that returns rows by number.
@@ -98,10 +104,13 @@ def multi_sample_bounds(
     rows = as_rows(rows)
     check_bounds(particles, samples)
     totals = dict.fromkeys(particles, 0.0)
+    counting, done = row_weights(rows), 0
     for weights in _joined(_weights_by_chunk(model, rows, samples, seed, device, progress)):
+        here = None if counting is None else counting[done : done + weights.shape[1]].to(weights.device)
         for count in totals:
             groups = weights[: samples // count * count].unflatten(0, (-1, count)).transpose(0, 1)
-            totals[count] += float(log_mean_weight(groups).mean(0).sum())
+            totals[count] += float(weighted(log_mean_weight(groups).mean(0), here).sum())
+        done += weights.shape[1]
     return {count: total / len(rows) for count, total in totals.items()}
 
 
@@ -132,6 +141,7 @@ def exact_row_likelihoods(
 ) -> RowLikelihoods:
     """Return -log p(x) of each row. The arguments are those of ``exact_likelihood``, which returns the mean."""
     rows = as_rows(rows)
+    weights = row_weights(rows)
     device = device or device_of(model)
     values = []
     with evaluating(model):
@@ -143,7 +153,7 @@ def exact_row_likelihoods(
             refuse_wrong_joint(batch, joint)
             values.append(torch.logsumexp(joint, 0))
     log_likelihood = torch.cat(values)
-    return RowLikelihoods(-log_likelihood, torch.full_like(log_likelihood, torch.inf), samples=0)
+    return RowLikelihoods(-log_likelihood, torch.full_like(log_likelihood, torch.inf), samples=0, weights=weights)
 
 
 @contextmanager
@@ -153,13 +163,18 @@ def evaluating(model: torch.nn.Module) -> Iterator[None]:
         yield
 
 
-def by_row(chunks: Iterable[Float64[Tensor, "samples some"]], samples: int, annealing_steps: int = 0) -> RowLikelihoods:
+def by_row(
+    chunks: Iterable[Float64[Tensor, "samples some"]],
+    samples: int,
+    weights: Float64[Tensor, " rows"] | None,
+    annealing_steps: int = 0,
+) -> RowLikelihoods:
     """Return the likelihood of each row from the log-weights of its samples, which come chunk by chunk."""
     values, sizes = [], []
-    for weights in chunks:
-        values.append(-log_mean_weight(weights))
-        sizes.append(effective_sample_size(weights))
-    return RowLikelihoods(torch.cat(values), torch.cat(sizes), samples, annealing_steps)
+    for log_weights in chunks:
+        values.append(-log_mean_weight(log_weights))
+        sizes.append(effective_sample_size(log_weights))
+    return RowLikelihoods(torch.cat(values), torch.cat(sizes), samples, annealing_steps, weights)
 
 
 def _weights_by_chunk(
@@ -211,12 +226,14 @@ class RowLikelihoods:
             if the likelihood is exact.
         samples: The number of importance samples per row, 0 if the likelihood is exact.
         annealing_steps: The number of temperatures between q and the posterior, 0 without annealing.
+        weights: How much each row counts in the mean; None if all count alike.
     """
 
     nll: Float64[Tensor, " rows"]
     effective_sample_size: Float64[Tensor, " rows"]
     samples: int
     annealing_steps: int = 0
+    weights: Float64[Tensor, " rows"] | None = None
 
     def __post_init__(self) -> None:
         wrong = (~self.nll.isfinite()).nonzero()
@@ -228,21 +245,42 @@ class RowLikelihoods:
             )
 
     @property
+    def effective_rows(self) -> float:
+        r"""How many rows of equal weight these are worth: :math:`(\sum_i w_i)^2 / \sum_i w_i^2` with weights w."""
+        weights = self.weights
+        return float(len(self.nll)) if weights is None else float(weights.sum().square() / weights.square().sum())
+
+    @property
     def mean(self) -> Likelihood:
-        """The mean over rows, with its errors."""
-        rows, samples = len(self.nll), self.samples
+        r"""The mean over rows, with its errors. Of n rows with weights :math:`w_i` and mean NLL m, the row error is
+
+        .. math:: \sqrt{\frac{n}{n - 1} \sum_i w_i^2 (\mathrm{nll}_i - m)^2} \Big/ \sum_i w_i,
+
+        the error of a quotient of two means. If the spread of the NLLs does not depend on the weights, this is that
+        spread over the square root of ``effective_rows``. Rows of weight zero are left out.
+        """
+        nll, sizes = self.nll, self.effective_sample_size
+        weights = torch.ones_like(nll)
+        if self.weights is not None:
+            there = self.weights.to(nll.device) > 0
+            nll, sizes, weights = nll[there], sizes[there], self.weights.to(nll.device)[there]
+            weights = weights / weights.mean()
+        mean = (weights * nll).mean()
+        # Weighted deviations have mean zero, so that their standard deviation is the root of their mean square.
+        spread = nll if self.weights is None else weights * (nll - mean)
+        rows, samples = len(nll), self.samples
         # The delta method: the variance of log w-bar is that of w-bar over its squared mean, which is 1/ESS - 1/S. One
         # sample has no spread to measure, and exact figures have none.
         unknown = float("nan")
         correction = 1.0 if not samples else samples / (samples - 1) if samples > 1 else unknown
-        variance = (1 / self.effective_sample_size - (1 / samples if samples else 0)).clamp_min(0) * correction
+        variance = (1 / sizes - (1 / samples if samples else 0)).clamp_min(0) * correction
         return Likelihood(
-            nll=float(self.nll.mean()),
-            row_error=float(self.nll.std()) / math.sqrt(rows) if rows > 1 else unknown,
-            monte_carlo_error=float(variance.sum().sqrt()) / rows,
-            upward_bias=0.5 * float(variance.mean()),
-            effective_sample_size=float(self.effective_sample_size.mean()),
-            lowest_effective_sample_size=float(self.effective_sample_size.min()),
+            nll=float(mean),
+            row_error=float(spread.std()) / math.sqrt(rows) if rows > 1 else unknown,
+            monte_carlo_error=float((weights.square() * variance).sum().sqrt()) / rows,
+            upward_bias=0.5 * float((weights * variance).mean()),
+            effective_sample_size=float((weights * sizes).mean()),
+            lowest_effective_sample_size=float(sizes.min()),
             samples=samples,
             rows=rows,
             annealing_steps=self.annealing_steps,

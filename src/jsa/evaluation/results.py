@@ -16,6 +16,8 @@ TRUSTED_BIAS = 0.1
 class Likelihood:
     """An estimate of the mean negative log-likelihood per row, in nats, with its errors.
 
+    If the rows have weights, it is the weighted mean; rows of weight zero are left out.
+
     Attributes:
         nll: The estimate. By Jensen's inequality it is biased upward.
         row_error: Its standard error for the population, from the spread over rows. NaN for one row.

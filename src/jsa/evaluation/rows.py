@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, Self, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int64, Num
+from jaxtyping import Float, Float64, Int64, Num
 from torch import Tensor
 
-from jsa.batch import Batch
+from jsa.batch import Batch, check_weights
 from jsa.errors import UsageError
 from jsa.model_calls import states_at_once
+
+ROWS_READ_AT_ONCE = 100
+"""Number of rows that are read at once to collect their weights; with many classes a row is long."""
 
 Progress = Callable[[int], object]
 """A function that is called with the number of rows finished since the last call."""
@@ -35,6 +38,7 @@ class TensorRows:
         x: The observations.
         context: The context of each row, for conditional models.
         known: The known part of each row's latent state, if any: the likelihood is then that of p(x, known).
+        weight: How much each row counts in a likelihood; None if all count alike.
 
     Example:
         >>> rows = TensorRows(torch.eye(3))
@@ -48,8 +52,9 @@ class TensorRows:
         x: Num[Tensor, "rows *observed"],
         context: Num[Tensor, "rows *context"] | None = None,
         known: Float[Tensor, "rows width"] | None = None,
+        weight: Float[Tensor, " rows"] | None = None,
     ) -> None:
-        self._all = Batch(x, torch.arange(len(x)), context, known)
+        self._all = Batch(x, torch.arange(len(x)), context, known, weight)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -120,6 +125,29 @@ def in_chunks(
         yield rows.batch(index, device)
         if progress is not None:
             progress(len(index))
+
+
+def row_weights(rows: Rows) -> Float64[Tensor, " rows"] | None:
+    """Return how much each row counts, scaled to mean one; None if all count alike.
+
+    This reads all rows, if the first has a weight.
+
+    >>> row_weights(TensorRows(torch.eye(3), weight=torch.tensor([0.0, 1.0, 3.0])))
+    tensor([0.0000, 0.7500, 2.2500], dtype=torch.float64)
+    """
+    if len(rows) == 0 or rows.batch(torch.arange(1)).weight is None:
+        return None
+    parts = []
+    for batch in in_chunks(rows, ROWS_READ_AT_ONCE):
+        if batch.weight is None:
+            raise UsageError(f"row {int(batch.index[0])} has no weight, but others have: give each row one, or none")
+        # On the CPU the numbers are checked, too.
+        check_weights(batch.weight.cpu(), len(batch), batch.index)
+        parts.append(batch.weight.cpu().double())
+    weights = torch.cat(parts)
+    if not bool(weights.any()):
+        raise UsageError(f"the weights of all {len(rows)} rows are zero, so that no row counts: give some a weight")
+    return weights / weights.mean()
 
 
 def states_in_chunk(rows: Rows) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from torch import Tensor
@@ -15,7 +15,7 @@ from jsa.batch import Batch, Estimate
 from jsa.data import Dataset, batches_in_epoch, epoch_order
 from jsa.errors import NumericalError
 from jsa.evaluation.likelihood import Likelihood, likelihood
-from jsa.evaluation.rows import Rows
+from jsa.evaluation.rows import Rows, row_weights
 from jsa.io.fault_injection import crash_point
 from jsa.learner import Learner
 from jsa.model_calls import Counter, counting
@@ -40,7 +40,7 @@ class TrainingRows:
     """The rows of a training.
 
     Attributes:
-        train: What is learned.
+        train: What is learned. Weights of its rows are scaled to mean one.
         valid: What finds the best epoch.
         followed: Rows whose NLL is recorded at each validation, by name; they select nothing.
     """
@@ -98,6 +98,7 @@ class Training:
     ) -> None:
         self.learner, self.rows, self.config = learner.train(), rows, config
         self.folder, self.stop = folder, stop
+        self.row_weights = row_weights(rows.train)
         self.callbacks = [*configured(config, folder, rows.followed, self.note), *callbacks]
         self.steps = config.epochs * batches_in_epoch(len(rows.train), config.batch_size)
         self.parameters = learned(learner)
@@ -156,7 +157,7 @@ class Training:
         """Make a step, or skip it if it is not finite, and save the state if it is time."""
         began, processor, counter.states = time.monotonic(), time.process_time(), 0
         with self.checkpointer.located(self.at.step + 1):
-            skipped = not self.learn(self.rows.train.batch(index, self.state.device))
+            skipped = not self.learn(self.batch(index))
         self.at.training_seconds += time.monotonic() - began
         self.at.processor_seconds += time.process_time() - processor
         self.at.decoder_evaluations += counter.states
@@ -171,6 +172,13 @@ class Training:
             callback.step(self.state)
         self.checkpointer.save_if_due()
         self.stop.check()
+
+    def batch(self, index: Tensor) -> Batch:
+        """Return training rows; if they have weights, with weights whose mean over all training rows is one."""
+        batch = self.rows.train.batch(index, self.state.device)
+        if self.row_weights is None:
+            return batch
+        return replace(batch, weight=self.row_weights[index].to(batch.x.device, batch.state_dtype))
 
     def learn(self, batch: Batch) -> bool:
         """Follow the gradient of a batch, and tell whether it was finite; otherwise the optimizer does not see it."""
