@@ -81,6 +81,17 @@ def test_the_first_columns_are_the_context() -> None:
     assert halves.labels is whole.labels
 
 
+def test_a_weight_goes_with_its_row() -> None:
+    data = IndexedDataset(rows_of([0, 1], [1, 1], [1, 0]), weights=torch.tensor([1.0, 0.0, 2.5]))
+    for rows in (data, Conditioned(data, 1)):
+        weight = rows.batch(torch.tensor([2, 1])).weight
+        assert weight is not None
+        assert weight.tolist() == [2.5, 0.0]
+        moved = rows.batch(torch.tensor([2, 1]), device="meta").weight
+        assert moved is not None
+        assert moved.device.type == "meta"
+
+
 def test_half_a_digit_is_the_context_of_the_other_half(threshold: Splits) -> None:
     halves = threshold.split_context(28 * 14)
     index = torch.tensor([3, 41])
@@ -119,6 +130,8 @@ def test_a_context_must_leave_something_on_both_sides(rows: IndexedDataset, colu
         ({"schema": Schema.of(3)}, "rows of 2 columns need a schema of that width without context"),
         ({"schema": Schema.of(3).conditioned(1)}, "rows of 2 columns need a schema of that width without context"),
         ({"labels": rows_of([1, 2])[0]}, "labels has 2 rows, but there are 1"),
+        ({"weights": torch.ones(2)}, r"1 rows need one weight per row, .* not torch.float32 of shape \(2,\)"),
+        ({"weights": torch.tensor([-1.0])}, "row 0 has weight -1.0: give a finite number that is not negative"),
     ],
 )
 def test_what_is_no_dataset_is_refused(arguments: dict[str, Any], sentence: str) -> None:

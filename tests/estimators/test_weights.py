@@ -239,6 +239,12 @@ def test_a_wrong_weight_that_nobody_looked_at_makes_the_loss_nan() -> None:
         assert not objective.isfinite()
 
 
+def test_weights_leave_the_precision_of_a_loss() -> None:
+    for weight in (torch.ones(3, dtype=torch.float64), torch.ones(3, dtype=torch.float16)):
+        batch = Batch(torch.zeros(3, 1), torch.arange(3), weight=weight)
+        assert batch.mean(torch.ones(2, 3)).dtype == torch.float32
+
+
 def test_weights_go_where_their_rows_go() -> None:
     batch = Batch(torch.eye(3), torch.arange(3), weight=torch.tensor([1.0, 2.0, 3.0]))
     taken = batch.take(torch.tensor([2, 0, 2]))

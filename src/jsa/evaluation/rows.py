@@ -146,7 +146,7 @@ def row_weights(rows: Rows) -> Float64[Tensor, " rows"] | None:
         parts.append(batch.weight.cpu().double())
     weights = torch.cat(parts)
     if not bool(weights.any()):
-        raise UsageError(f"the weights of all {len(rows)} rows are zero, so that no row counts: give some a weight")
+        raise UsageError(f"the weights of all {len(rows)} rows are zero, so no row counts: give some a positive weight")
     return weights / weights.mean()
 
 
