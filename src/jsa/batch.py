@@ -80,6 +80,8 @@ class Batch:
             not drawn: the model learns p(x, known). See docs/own-models.md.
         weight: How much each row counts in the loss, 0 or more; None if all count alike. The weights should have mean 1
             over the training rows. See docs/own-models.md.
+        gaps: Whether values of x may be missing. If None, models that support missing values look at x, for which the
+            program waits for its device.
 
     Example:
         >>> import torch
@@ -93,6 +95,7 @@ class Batch:
     context: Num[Tensor, "batch *context"] | None = None
     known: Float[Tensor, "batch width"] | None = None
     weight: Float[Tensor, " batch"] | None = None
+    gaps: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("x", "index", "context", "known", "weight"):
@@ -161,17 +164,18 @@ class Batch:
 
     def to(self, device: torch.device | str | None) -> Batch:
         """Move the rows to a device; their numbers stay on the CPU, where chains are looked up without waiting."""
-        beside = (None if part is None else part.to(device) for part in (self.context, self.known, self.weight))
-        return Batch(self.x.to(device), self.index, *beside)
+        parts = (self.context, self.known, self.weight)
+        context, known, weight = (None if part is None else part.to(device) for part in parts)
+        return Batch(self.x.to(device), self.index, context, known, weight, self.gaps)
 
     def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
         """Return the rows at these positions of the batch; repeated positions give repeated rows."""
         index = None if self.index is None else self.index.index_select(0, rows.to(self.index.device))
         rows = rows.to(self.x.device)
-        beside = (
-            None if part is None else part.index_select(0, rows) for part in (self.context, self.known, self.weight)
-        )
-        return TakenBatch(self.x.index_select(0, rows), index, *beside, source=self, rows=rows)
+        parts = (self.context, self.known, self.weight)
+        context, known, weight = (None if part is None else part.index_select(0, rows) for part in parts)
+        x = self.x.index_select(0, rows)
+        return TakenBatch(x, index, context, known, weight, self.gaps, source=self, rows=rows)
 
     def mean(self, values: Float[Tensor, "*samples batch"]) -> Float[Tensor, ""]:
         """Return the sum of weight times value over samples and rows, divided by their number: the form of every loss.

@@ -165,5 +165,5 @@ def test_the_variances_of_table_2_are_of_the_first_training_rows(here: Path, mon
     with pytest.raises(KeyboardInterrupt):
         worker.measure_variances(RunFolder(Path("run")), StopRequest(), 20)
     train = load_splits(RunFolder(Path("run")).read_config()).train
-    assert taken[0].index.tolist() == list(range(200)) != Subset.spread(train, 200).numbers.tolist()
+    assert taken[0].row_numbers.tolist() == list(range(200)) != Subset.spread(train, 200).numbers.tolist()
     assert torch.equal(taken[0].x, train.batch(torch.arange(200)).x)

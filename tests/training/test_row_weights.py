@@ -27,7 +27,7 @@ class Recording(Enumeration):
         self.seen: list[tuple[Tensor, Tensor | None]] = []
 
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:
-        self.seen.append((batch.index, batch.weight))
+        self.seen.append((batch.row_numbers, batch.weight))
         return super().forward(model, batch)
 
 

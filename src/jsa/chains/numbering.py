@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 LOWEST_WIN_RATE = 0.4
-"""Cached states of the right rows won at 0.45 of the visits or more in every pass of 18 trainings, switches at the first
-step and high learning rates included; those of other rows fell to 0.36 or less."""
+"""Cached states of the right rows won at 0.45 of the visits or more in every pass of 18 trainings, with switches at the
+first step and high learning rates among them; those of other rows fell to 0.36 or less."""
 FEWEST_VISITS = 2_000
 """With so many visits a rate of one half is seen as 0.4 once in 10^18 times."""
 

@@ -122,19 +122,22 @@ class IndexedDataset:
         here, classes = index.to(self.rows.device), self.schema.classes
         where = self.rows.device if device is None else device
         x = _encode(self.rows.index_select(0, here).to(where), classes)
+        gaps: bool | None = False
         if self.missing is not None:
             missing = self.missing.index_select(0, here).to(where)
             x.masked_fill_(missing if classes == 2 else missing.repeat_interleave(classes, dim=1), torch.nan)
+            gaps = bool(missing.any()) if missing.device.type == "cpu" else None
         weight = None if self.weights is None else self.weights[index.to(self.weights.device)].to(where)
-        return Batch(x=x, index=index.to(where), weight=weight)
+        return Batch(x=x, index=index, weight=weight, gaps=gaps)
 
     def start_epoch(self, epoch: int) -> None:
         """Do nothing: these rows are the same in every epoch."""
 
     def stored(self, rows: slice) -> Sequence[Tensor]:
-        """Return the bytes of these rows, 0 where a value is missing."""
+        """Return the bytes of these rows, 0 where a value is missing, and their weights."""
         values = self.rows[rows]
-        return [values if self.missing is None else values.masked_fill(self.missing[rows], 0)]
+        values = values if self.missing is None else values.masked_fill(self.missing[rows], 0)
+        return [values] if self.weights is None else [values, self.weights[rows]]
 
 
 @final
@@ -184,7 +187,7 @@ class Conditioned:
         """Return the rows with these numbers, their first columns as context."""
         whole = self.whole.batch(index, device)
         context, x = (part.contiguous() for part in whole.x.tensor_split([self._width], dim=1))
-        return Batch(x=x, index=whole.index, context=context, weight=whole.weight)
+        return Batch(x=x, index=whole.index, context=context, weight=whole.weight, gaps=whole.gaps)
 
     def start_epoch(self, epoch: int) -> None:
         """Switch to the rows of this epoch."""

@@ -140,7 +140,7 @@ def row_weights(rows: Rows) -> Float64[Tensor, " rows"] | None:
     parts = []
     for batch in in_chunks(rows, ROWS_READ_AT_ONCE):
         if batch.weight is None:
-            raise UsageError(f"row {int(batch.index[0])} has no weight, but others have: give each row one, or none")
+            raise UsageError(f"row {batch.row(0)} has no weight, but others have: give each row one, or none")
         # On the CPU the numbers are checked, too.
         check_weights(batch.weight.cpu(), len(batch), batch.index)
         parts.append(batch.weight.cpu().double())

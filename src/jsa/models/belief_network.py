@@ -105,7 +105,7 @@ class BeliefNetwork(LatentVariableModel):
             partial(_given_layer, conditional, where)
             for conditional, where in zip(deeper, self.latent.slices, strict=False)
         ]
-        seen = self.observations.seen(batch.x)
+        seen = self.observations.seen(batch)
         return LayeredPosterior(self.latent, first(seen), conditionals, independent_of_x=True, known=batch.known)
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
@@ -119,7 +119,7 @@ class BeliefNetwork(LatentVariableModel):
         """Return the terms of ``log_joint``, in the order in which sampling the layers fixes them."""
         layers = [h[..., where] for where in self.latent.slices]
         first, *others = self.generative
-        terms = [self.observations.log_prob(first(layers[0]), batch.x)]
+        terms = [self.observations.log_prob(first(layers[0]), batch)]
         pairs = zip(others, layers[:-1], layers[1:], strict=True)
         terms += [conditional(above).log_prob(below) for conditional, below, above in pairs]
         return [*terms, self.prior.log_prob(layers[-1])]

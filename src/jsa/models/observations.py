@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from jsa.batch import Batch
 from jsa.distributions import Factorized
 from jsa.latent import Layer
 from jsa.models.networks import Perceptron
@@ -29,11 +30,11 @@ class Observations:
 
     Example:
         >>> answers = Observations(Layer("bernoulli", 3), missing=True, indicators=True)
-        >>> x = torch.tensor([[1.0, torch.nan, 0.0]])
-        >>> answers.seen(x)
+        >>> batch = Batch(torch.tensor([[1.0, torch.nan, 0.0]]))
+        >>> answers.seen(batch)
         tensor([[1., 0., 0., 0., 1., 0.]])
         >>> from jsa import Bernoulli
-        >>> answers.log_prob(Bernoulli(torch.tensor([[0.0, 3.0, 0.0]])), x)  # two fair coins
+        >>> answers.log_prob(Bernoulli(torch.tensor([[0.0, 3.0, 0.0]])), batch)  # two fair coins
         tensor([-1.3863])
     """
 
@@ -54,27 +55,29 @@ class Observations:
         if self._are_added:
             torch.nn.init.zeros_(network.first.weight[:, self.layer.width : self.width])
 
-    def seen(self, x: Float[Tensor, "batch width"]) -> Float[Tensor, "batch seen"]:
+    def seen(self, batch: Batch) -> Float[Tensor, "batch seen"]:
         """Return the input of the inference network: 0 for missing values, and beside them which ones are missing.
 
         A one-hot vector of zeros needs no indicator of its own.
         """
-        missing = self._gaps(x)
+        x, missing = batch.x, self._missing(batch)
         there = x if missing is None else x.masked_fill(missing, 0)
         if not self._are_added:
             return there
         return torch.cat([there, torch.zeros_like(x) if missing is None else missing.to(x.dtype)], dim=-1)
 
-    def log_prob(self, distribution: Factorized, x: Float[Tensor, "batch width"]) -> Float[Tensor, "*samples batch"]:
+    def log_prob(self, distribution: Factorized, batch: Batch) -> Float[Tensor, "*samples batch"]:
         """Return the log-probability of the observed values."""
-        missing = self._gaps(x)
+        missing = self._missing(batch)
         if missing is None:
-            return distribution.log_prob(x)
-        return distribution.leaving_out(missing).log_prob(x.masked_fill(missing, 0))
+            return distribution.log_prob(batch.x)
+        return distribution.leaving_out(missing).log_prob(batch.x.masked_fill(missing, 0))
 
-    def _gaps(self, x: Float[Tensor, "batch width"]) -> Bool[Tensor, "batch width"] | None:
+    def _missing(self, batch: Batch) -> Bool[Tensor, "batch width"] | None:
         """Return where values are missing; None if nowhere, which a sum finds out in a fifteenth of the time."""
-        return x.isnan() if self.missing and bool(x.sum().isnan()) else None
+        if not self.missing or batch.gaps is False or (batch.gaps is None and not bool(batch.x.sum().isnan())):
+            return None
+        return batch.x.isnan()
 
     @property
     def _are_added(self) -> bool:

@@ -74,7 +74,7 @@ class StructuredPrediction(LatentVariableModel):
     def posterior(self, batch: Batch) -> LayeredPosterior:
         """Return q(h | x, c)."""
         of_context = self.inference.network.of_context(_context(batch.context))
-        first = self.inference(self.observations.seen(batch.x), of_context)
+        first = self.inference(self.observations.seen(batch), of_context)
         return LayeredPosterior(self.latent, first, known=batch.known)
 
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
@@ -82,7 +82,7 @@ class StructuredPrediction(LatentVariableModel):
         # The part of the context is the same for all states of a row.
         of_context = batch.for_each_row(lambda rows: self.generative.network.of_context(_context(rows.context)))
         observation: Factorized = self.generative(h, of_context)
-        return self.observations.log_prob(observation, batch.x) + self._prior(batch).log_prob(h)
+        return self.observations.log_prob(observation, batch) + self._prior(batch).log_prob(h)
 
     def latent_conditionals(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> list[Factorized]:
         """Return p(h | c), for relaxed methods."""

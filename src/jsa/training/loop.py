@@ -13,7 +13,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from jsa.batch import Batch, Estimate
 from jsa.data import Dataset, batches_in_epoch, epoch_order
-from jsa.errors import NumericalError
+from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.likelihood import Likelihood, likelihood
 from jsa.evaluation.rows import Rows, row_weights
 from jsa.io.fault_injection import crash_point
@@ -177,6 +177,8 @@ class Training:
         """Return training rows; if they have weights, with weights whose mean over all training rows is one."""
         batch = self.rows.train.batch(index, self.state.device)
         if self.row_weights is None:
+            if batch.weight is not None:
+                raise UsageError("rows have weights, but the first training row has none: give each row one, or none")
             return batch
         return replace(batch, weight=self.row_weights[index].to(batch.x.device, batch.state_dtype))
 
