@@ -1,38 +1,37 @@
-"""Memory-mapped chains whose process is killed at any moment of a checkpoint: nothing is lost, nothing is different."""
+"""Chains on disk whose process is killed at any moment of a checkpoint: nothing is lost, nothing is different."""
 
 from __future__ import annotations
 
-import os
+import functools
+import random
 import re
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
 import jsa.chains
 from helpers.killed_chains import GENERATIONS, Kill, expected, go_on, kill, reopened, same
-from helpers.kills import JOURNAL, WRITING
+from helpers.kills import GENERATION, WRITING, forked
+from helpers.sizes import sizes
+from jsa.chains.database import FILE_NAME
 
-# The places of the journal, and at which of their passings in the three checkpoints to kill.
-COUNTS = [(1, 2, 3), (1, 3), (1, 3), (1, 2), (1, 5, 25, 40), (1, 2), (1, 2), (1, 3), (1, 2), (1, 2)]
-PLACES = {f"journal-{place}": counts for place, counts in zip(JOURNAL, COUNTS, strict=True)}
-# The places of the files that are replaced as a whole, and likewise.
-FILES = {"journal-1.safetensors": [1], "journal-2.safetensors": [1], "chains.json": [2, 3], "state.safetensors": [1, 2]}
+# The places of a checkpoint, and at which of their passings in the three checkpoints to kill.
+PLACES = {f"generation-{place}": (1, 2, 3) for place in GENERATION}
+STATE_FILE = [f"state.safetensors-{step}" for step in WRITING]
 RIGHT = [
     *(Kill(place, count) for place, counts in PLACES.items() for count in counts),
-    *(Kill(f"{name}-{step}", count) for name, counts in FILES.items() for step in WRITING for count in counts),
+    *(Kill(place, count) for place in STATE_FILE for count in (1, 2, 3)),
     *(Kill(place, counts[-1], with_state_file=False) for place, counts in PLACES.items()),
 ]
 WRONG = [
-    Kill("journal-begin", 2, "WritesAtOnce"),
+    Kill("generation-begin", 2, "WritesAtOnce"),
     Kill("state.safetensors-half", 2, "WritesAtOnce"),
-    Kill("state.safetensors-half", 2, "DoesNotWait"),
-    Kill("journal-applying", 25, "RecordsTooEarly"),
+    Kill("state.safetensors-half", 2, "KeepsNothing"),
+    Kill("generation-written", 2, "NotAtOnce"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def as_in_the_killed_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+LONG = 25
 
 
 @pytest.fixture(scope="module")
@@ -46,32 +45,31 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def differences(folder: Path, with_state_file: bool) -> list[str]:
     """What a process that goes on finds other than one that was never killed."""
     found = []
-    cache, done = reopened(folder)
-    if not same(cache, expected(done)):
-        found.append(f"other chains at checkpoint {done}")
-    # Once more, as if the process had been killed again right after opening.
-    cache, again = reopened(folder)
-    if again != done or not same(cache, expected(done)):
-        found.append("other chains when opened again")
+    # Twice, as if the process had been killed again right after opening.
+    for when in ("", " when opened again"):
+        cache, done = reopened(folder)
+        if not same(cache, expected(done)):
+            found.append(f"other chains at checkpoint {done}{when}")
+        del cache
     if not same(go_on(folder, with_state_file), expected(GENERATIONS)):
         found.append("other chains at the end")
     if not same(reopened(folder)[0], expected(GENERATIONS)):
         found.append("other chains when the end is opened again")
-    # Without a state file, a journal that is done with stays until the next flush.
-    if with_state_file and {path.name for path in (folder / "chains").iterdir()} != {"chains.bin", "chains.json"}:
-        found.append("files that are left over")
-    return found
+    left = {path.name for path in (folder / "chains").iterdir() if path.stat().st_size}
+    return [*found, *sorted(left - {FILE_NAME})]
 
 
 def test_a_killed_checkpoint_is_the_old_one_or_the_new_one(killed: Path) -> None:
     counted = {each: reopened(killed / str(each))[1] for each in RIGHT}
     wrong = {str(each): differences(killed / str(each), each.with_state_file) for each in RIGHT}
     assert {name: found for name, found in wrong.items() if found} == {}
-    # The power of that: the kills fell on both sides of the commit, which is when the state file is renamed.
-    assert counted[Kill("journal-written", 3)] == 2
+    # The power of that: the kills fell on both sides of the checkpoint, which is when the state file is renamed.
+    assert counted[Kill("generation-made", 3)] == 2
     assert counted[Kill("state.safetensors-flushed", 2)] == 1
     assert counted[Kill("state.safetensors-renamed", 2)] == 2
-    assert counted[Kill("journal-committing", 3)] == 3
+    # Or, without a state file, when the generation is made.
+    assert counted[Kill("generation-written", 3, with_state_file=False)] == 2
+    assert counted[Kill("generation-made", 3, with_state_file=False)] == 3
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
@@ -84,6 +82,29 @@ def test_wrong_ways_are_found_out(wrong: Kill, killed: Path) -> None:
     assert found != []
 
 
-def test_every_place_of_the_journal_is_tried() -> None:
+@pytest.mark.parametrize("with_state_file", [True, False])
+@pytest.mark.parametrize("kills", sizes(6, 200))
+def test_processes_that_are_killed_at_any_moment_go_on(tmp_path: Path, kills: int, with_state_file: bool) -> None:
+    work = functools.partial(go_on, tmp_path, with_state_file, LONG)
+    started = time.monotonic()
+    assert forked(functools.partial(go_on, tmp_path / "whole", with_state_file, LONG)) == 0
+    whole = time.monotonic() - started
+    moments = random.Random(0)
+    survived = 0
+    for _ in range(kills):
+        code = forked(work, after=moments.uniform(0, 3 * whole / kills))
+        assert code in (0, -signal.SIGKILL)
+        survived += code == 0
+        cache, done = reopened(tmp_path)
+        assert same(cache, expected(done))
+        del cache
+    assert survived < kills
+    assert forked(work) == 0
+    cache, done = reopened(tmp_path)
+    assert done == LONG
+    assert same(cache, expected(LONG))
+
+
+def test_every_place_of_a_checkpoint_is_tried() -> None:
     source = "".join(path.read_text(encoding="utf-8") for path in Path(jsa.chains.__file__).parent.glob("*.py"))
     assert set(re.findall(r'crash_point\("([^"]+)"', source)) == set(PLACES)

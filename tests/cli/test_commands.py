@@ -104,9 +104,9 @@ FEW = "--epochs 2 --threads 1 --test-samples 20 --validation-samples 10"
         "structured --latents 3 --hidden 8",
         "linear --latents 3 --latent-kind gaussian --schedule robbins-monro",
         "linear --latents 3 --estimator enumeration --optimizer sgd",
-        "linear --latents 3 --mapped-chains --average-decay 0.9 --switch-patience 1",
+        "linear --latents 3 --chains-on-disk --average-decay 0.9 --switch-patience 1",
     ],
-    ids=["categorical", "two-layers", "structured", "gaussian", "enumeration", "mapped"],
+    ids=["categorical", "two-layers", "structured", "gaussian", "enumeration", "on disk"],
 )
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_kind_of_model_trains_samples_and_encodes(here: Path, model: str, classes: int) -> None:

@@ -145,11 +145,11 @@ def test_variance_at_a_snapshot(table: Path, jsa: Terminal) -> None:
     assert "has no snapshot of epoch 7: it has 1, 2" in jsa.refuses("variance run --snapshot 7")
 
 
-@pytest.mark.parametrize("mapped", [True, False])
-def test_variance_begins_where_the_chains_stand(table: Path, mapped: bool, measured: list[Measured]) -> None:
-    out = train(table, "--mapped-chains" if mapped else "")
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_variance_begins_where_the_chains_stand(table: Path, on_disk: bool, measured: list[Measured]) -> None:
+    out = train(table, "--chains-on-disk" if on_disk else "")
     run_jsa("variance run --estimators jsa", FEW)
-    cache = ChainCache(open_run(out).model.latent, 240, out / "chains" if mapped else None)
+    cache = ChainCache(open_run(out).model.latent, 240, out / "chains" if on_disk else None)
     cache.load_state_dict(read_chains(out / "state.safetensors"))
     assert measured[0].chains is not None
     states, visited = measured[0].chains

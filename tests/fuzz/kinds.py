@@ -53,7 +53,6 @@ class Kind:
         open: Opens them as the program does, and gives what was read, in a form that can be compared.
         mutations: What happens to the files, beside what can happen to any.
         checksummed: Whether a file that was changed is recognized, so that none can load as something else.
-        forgiven: The differences that are known and documented, of what a good file and a changed one hold.
     """
 
     name: str
@@ -61,7 +60,6 @@ class Kind:
     open: Callable[[Path], object]
     mutations: Sequence[Mutation]
     checksummed: bool
-    forgiven: Callable[[object, object], bool] | None = None
 
 
 def comparable(content: object) -> object:
@@ -131,16 +129,18 @@ def open_state(folder: Path) -> object:
     return learner.state_dict(), remembered, chains, drawn, state.progress, learner.estimator.stage
 
 
-def make_mapped_chains(folder: Path) -> None:
-    """Chains of which one checkpoint is in the file and the next one still in the journal."""
+def make_chains_on_disk(folder: Path) -> None:
+    """Chains that are a checkpoint further than the state file."""
     cache = filled(ChainCache(LATENT, ROWS, folder / "chains"))
     cache.commit()
     rows = torch.arange(5)
     cache.write(rows, LATENT.enumerate()[7:12], moved=torch.ones(5, dtype=torch.bool))
     save_tensors(folder / "state.safetensors", cache.state_dict(), {})
+    cache.write(rows, LATENT.enumerate()[12:17], moved=torch.ones(5, dtype=torch.bool))
+    cache.commit()
 
 
-def open_mapped_chains(folder: Path) -> object:
+def open_chains_on_disk(folder: Path) -> object:
     cache = ChainCache(LATENT, ROWS, folder / "chains")
     tensors, _ = load_tensors(folder / "state.safetensors")
     cache.load_state_dict(tensors)
@@ -167,15 +167,6 @@ def open_chains(folder: Path) -> object:
 def contents(cache: ChainCache) -> object:
     every = torch.arange(ROWS)
     return *cache.read(every), cache.age(every), cache.visits
-
-
-def only_forgotten(good: object, found: object) -> bool:
-    """Whether every other row reads as never visited: that is how a lost part of a sparse file looks."""
-    assert isinstance(good, tuple)
-    assert isinstance(found, tuple)
-    (states, visited, *_), (others, still_visited, *_) = good, found
-    changed = (states != others).any(-1) | (visited != still_visited)
-    return bool((~still_visited & visited)[changed].all()) and good[-1] == found[-1]
 
 
 # Configuration and metrics
@@ -271,7 +262,7 @@ KINDS: Sequence[Kind] = (
     Kind("state, sealed again", make_state, open_state, [formats.sealed_again] * 3, False),
     Kind("chains", make_chains, open_chains, [formats.safetensors_header], True),
     Kind("chains, sealed again", make_chains, open_chains, [formats.sealed_again] * 3, False),
-    Kind("mapped chains", make_mapped_chains, open_mapped_chains, [], True, only_forgotten),
+    Kind("chains on disk", make_chains_on_disk, open_chains_on_disk, [], True),
     Kind(
         "config.json",
         make_config,

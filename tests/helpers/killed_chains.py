@@ -1,4 +1,4 @@
-"""A process that writes memory-mapped chains and checkpoints them, and is killed at a chosen place.
+"""A process that writes chains on disk and checkpoints them, and is killed at a chosen place.
 
 It runs as a program: it forks a process for each place, so that torch is loaded once for all of them.
 """
@@ -11,19 +11,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
 import jsa.chains.cache
-import jsa.chains.mapped
 from helpers.kills import forked
 from helpers.latent_spaces import random_states
 from jsa import ChainCache, LatentSpace, Layer
-from jsa.chains.mapped import Manifest, MappedStorage
-from jsa.chains.record_file import make_records
+from jsa.chains.database import DatabaseStorage
 from jsa.io.tensor_files import load_tensors, save_tensors
 
 SPACE = LatentSpace.of(Layer("bernoulli", 9), Layer("categorical", 2, classes=3), Layer("gaussian", 2))
@@ -33,31 +32,32 @@ STEPS = 4
 BATCH = 10
 
 
-class WritesAtOnce(MappedStorage):
+class WritesAtOnce(DatabaseStorage):
     """Known to be wrong: what is written between checkpoints goes to the file."""
 
     def write(self, rows: torch.Tensor, states: torch.Tensor, times: torch.Tensor) -> None:
         super().write(rows, states, times)
-        self._file.write(rows.numpy(), make_records(states.numpy(), times.numpy()))
+        self._connection.executemany("REPLACE INTO chains VALUES (?, ?)", sorted(self._overlay.items()))
 
 
-class DoesNotWait(MappedStorage):
-    """Known to be wrong: a checkpoint counts before its state file is in its place."""
+class KeepsNothing(DatabaseStorage):
+    """Known to be wrong: it cannot go back to the checkpoint of the state file in place."""
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         saved = super().state_dict()
-        self.commit(saved)
+        self._connection.execute("DELETE FROM undo")
         return saved
 
 
-class RecordsTooEarly(MappedStorage):
-    """Known to be wrong: the file is said to hold the rows before they are written."""
+class NotAtOnce(DatabaseStorage):
+    """Known to be wrong: each part of a checkpoint is permanent before the next."""
 
-    def _record(self, manifest: Manifest) -> None:
-        super()._record(Manifest(manifest.committed, manifest.committed, self.visits))
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        yield
 
 
-STORAGES = {kind.__name__: kind for kind in (MappedStorage, WritesAtOnce, DoesNotWait, RecordsTooEarly)}
+STORAGES = {kind.__name__: kind for kind in (DatabaseStorage, WritesAtOnce, KeepsNothing, NotAtOnce)}
 
 
 def write_steps(cache: ChainCache, generation: int) -> None:
@@ -89,15 +89,13 @@ def reopened(folder: Path) -> tuple[ChainCache, int]:
     return cache, int(str(notes["done"]))
 
 
-def go_on(folder: Path, with_state_file: bool) -> ChainCache:
+def go_on(folder: Path, with_state_file: bool, generations: int = GENERATIONS) -> ChainCache:
     """Makes all checkpoints that are still to be made."""
     cache, done = reopened(folder)
-    for generation in range(done + 1, GENERATIONS + 1):
+    for generation in range(done + 1, generations + 1):
         write_steps(cache, generation)
         if with_state_file:
-            saved = cache.state_dict()
-            save_tensors(folder / "state.safetensors", saved, {"done": generation})
-            cache.commit(saved)
+            save_tensors(folder / "state.safetensors", cache.state_dict(), {"done": generation})
         else:
             cache.commit()
     return cache
@@ -120,7 +118,7 @@ class Kill:
 
     place: str
     count: int
-    storage: str = "MappedStorage"
+    storage: str = "DatabaseStorage"
     with_state_file: bool = True
 
     def __str__(self) -> str:
@@ -149,7 +147,7 @@ def main(folder: Path) -> None:
     for each in [Kill(**fields) for fields in json.load(sys.stdin)]:
         path = folder / str(each)
         path.mkdir()
-        vars(jsa.chains.cache)["MappedStorage"] = STORAGES[each.storage]
+        vars(jsa.chains.cache)["DatabaseStorage"] = STORAGES[each.storage]
         code = forked(functools.partial(go_on, path, each.with_state_file), f"{each.place}:{each.count}")
         if code != -signal.SIGKILL:
             sys.exit(f"{each} was not killed")

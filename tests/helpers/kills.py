@@ -14,10 +14,8 @@ from jsa.io.fault_injection import crash_at
 
 WRITING = ("begin", "half", "written", "flushed", "renamed", "settled")
 """What writing a file as a whole passes on its way: ``name-begin``, and so on."""
-JOURNAL = (
-    *("begin", "written", "committing", "marked", "applying", "applied", "flushed", "recorded", "removing", "removed"),
-)
-"""What a checkpoint of memory-mapped chains passes: ``journal-begin``, and so on."""
+GENERATION = ("begin", "undone", "written", "made")
+"""What a checkpoint of chains on disk passes: ``generation-begin``, and so on."""
 FAILED = 70
 
 

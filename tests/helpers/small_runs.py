@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import signal
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -139,14 +141,14 @@ def trained(
         torch.manual_seed(seed)
         model = BeliefNetwork(Layer("bernoulli", 8), LatentSpace.of(Layer("categorical", 2, classes=3)), hidden=(6,))
     folder = new_folder(path, config)
-    mapped = folder.mapped_chains if config.machine.mapped_chains else None
+    chains = folder.chains if config.machine.chains_on_disk else None
     estimator = build_estimator(
         config.estimator,
         model.latent,
         inputs=8,
         rows=len(rows.train),
         options=config.method.given,
-        cache_folder=mapped,
+        cache_folder=chains,
     )
     callbacks = [] if watcher is None else [watcher]
     same = identity(config, rows_identity(rows.train))
@@ -181,14 +183,16 @@ def remains(path: Path) -> dict[str, object]:
     for file in sorted(path.rglob("*.safetensors")):
         name = str(file.relative_to(path).with_suffix(""))
         tensors, notes = load_tensors(file)
-        # The generation of memory-mapped chains counts the checkpoints.
-        tensors.pop("chains:generation", None)
+        # The generation of chains on disk counts the checkpoints, and has a random number.
+        for generation in ("generation", "identity"):
+            tensors.pop(f"chains:{generation}", None)
         found |= {f"{name} {key}": _bytes(tensor) for key, tensor in tensors.items()}
         found[f"{name} notes"] = _timeless(notes)
     lines = (path / "metrics.jsonl").read_text().splitlines()
     found["metrics"] = [list(_timeless(json.loads(line)).items()) for line in lines]
-    for file in sorted((path / "chains").glob("*.bin")):
-        found[f"chains {file.name}"] = file.read_bytes()
+    for file in sorted((path / "chains").glob("*.sqlite")):
+        with closing(sqlite3.connect(file)) as connection:
+            found[f"chains {file.name}"] = connection.execute("SELECT row, record FROM chains").fetchall()
     return found
 
 

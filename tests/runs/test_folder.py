@@ -74,8 +74,8 @@ def test_a_torn_line_is_not_read_and_is_written_over(tmp_path: Path) -> None:
 
 def test_a_killed_run_leaves_nothing_that_disturbs(tmp_path: Path) -> None:
     folder = new_folder(tmp_path / "run", RunConfig())
-    folder.mapped_chains.mkdir()
-    for path in (folder.path / ".state.safetensors.x1.part", folder.mapped_chains / ".journal.y2.part", folder.last):
+    folder.chains.mkdir()
+    for path in (folder.path / ".state.safetensors.x1.part", folder.chains / "chains.sqlite", folder.last):
         path.write_bytes(b"half")
     folder.prepare_to_continue()
     assert [path.name for path in folder.path.iterdir()] == ["config.json"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import jsa.runs.run  # noqa: F401
 from jsa.runs.plots import save_curves
 from torture.kills import Kill, Line, Torture, moments
-from torture.plan import checkpoint_kills, final_kills, journal_kills, stage_two_kills, switch_kills
+from torture.plan import checkpoint_kills, final_kills, generation_kills, stage_two_kills, switch_kills
 
 RANDOM_MOMENTS = 15
 FEW = (
@@ -23,23 +23,23 @@ FEW = (
     Kill("at the switch", "switch:1", seconds=30.0),
     Kill("in stage II", "step-in-stage-two:4", seconds=0.02),
 )
-FEW_MAPPED = (Kill("in the journal", "journal-applying:25"), Kill("in the journal", "journal-recorded:3"))
+FEW_ON_DISK = (Kill("in a generation", "generation-written:25"), Kill("in a generation", "generation-made:3"))
 
 
 def main(arguments: list[str]) -> int:
     """Runs all kills, says what came of each, and prints the table; the exit code is 1 where anything went wrong."""
     few = "--few" in arguments
-    plans = {False: list(FEW), True: list(FEW_MAPPED)} if few else {mapped: plan(mapped) for mapped in (False, True)}
+    plans = {False: list(FEW), True: list(FEW_ON_DISK)} if few else {on_disk: plan(on_disk) for on_disk in (False, True)}
     total = sum(len(planned) for planned in plans.values())
     judged = 0
     table: dict[str, Line] = defaultdict(Line)
     with tempfile.TemporaryDirectory() as folder:
         # A first drawing takes as long as a whole run of this size; it starts no thread that a fork would lose.
         save_curves(Path(folder) / "first.png", [{"epoch": 1, "objective": -1.0, "acceptance": 0.5}])
-        for mapped, planned in plans.items():
-            torture = Torture(Path(folder) / ("mapped" if mapped else "memory"), mapped)
+        for on_disk, planned in plans.items():
+            torture = Torture(Path(folder) / ("disk" if on_disk else "memory"), on_disk)
             for kill in planned:
-                kind = f"{kill.kind}, chains {'mapped' if mapped else 'in memory'}"
+                kind = f"{kill.kind}, chains {'on disk' if on_disk else 'in memory'}"
                 outcome = torture.suffer(kill, table[kind])
                 judged += 1
                 sys.stdout.write(f"{judged}/{total} {kind}: {kill.when} -> {outcome}\n")
@@ -48,10 +48,10 @@ def main(arguments: list[str]) -> int:
     return report(table)
 
 
-def plan(mapped: bool) -> list[Kill]:
+def plan(on_disk: bool) -> list[Kill]:
     """All kills of a run with its chains here or there."""
     injected = [*checkpoint_kills(), *stage_two_kills(), *switch_kills(), *final_kills()]
-    return [*injected, *(journal_kills() if mapped else []), *moments(RANDOM_MOMENTS, "at random", seed=int(mapped))]
+    return [*injected, *(generation_kills() if on_disk else []), *moments(RANDOM_MOMENTS, "at random", seed=int(on_disk))]
 
 
 def report(table: dict[str, Line]) -> int:

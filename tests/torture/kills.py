@@ -67,16 +67,16 @@ class Torture:
 
     Args:
         folder: Where to work.
-        mapped: Whether the chains are memory-mapped.
+        on_disk: Whether the chains are on disk.
     """
 
-    def __init__(self, folder: Path, mapped: bool) -> None:
+    def __init__(self, folder: Path, on_disk: bool) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
         self.table = folder / "table.csv"
         values = np.random.default_rng(0).integers(0, 2, (125, 3)).repeat(3, axis=1)
         np.savetxt(self.table, values, fmt="%d", delimiter=",")
-        self.flags = [*FLAGS, *(["--mapped-chains"] if mapped else [])]
+        self.flags = [*FLAGS, *(["--chains-on-disk"] if on_disk else [])]
         self.whole = folder / "whole"
         started = time.monotonic()
         if self._process(self._new(self.whole, 0.0)) != 0:

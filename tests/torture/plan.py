@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.kills import JOURNAL, WRITING
+from helpers.kills import GENERATION, WRITING
 from torture.kills import Kill
 
 
@@ -21,12 +21,10 @@ def checkpoint_kills() -> list[Kill]:
     return [*state, *weights, *metrics]
 
 
-def journal_kills() -> list[Kill]:
-    """Inside the journal of memory-mapped chains."""
-    kills = [f"journal-{place}:{count}" for place in JOURNAL for count in (2, 25)]
-    steps = ("begin", "half", "flushed", "renamed")
-    kills += [f"journal-{generation}.safetensors-{step}:1" for step in steps for generation in (2, 25)]
-    return [Kill("in the journal", kill) for kill in kills]
+def generation_kills() -> list[Kill]:
+    """While chains on disk are made permanent."""
+    kills = [f"generation-{place}:{count}" for place in GENERATION for count in (1, 2, 13, 25)]
+    return [Kill("in a generation", kill) for kill in kills]
 
 
 def stage_two_kills() -> list[Kill]:

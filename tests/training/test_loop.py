@@ -86,11 +86,11 @@ def test_validation_leaves_the_training_as_it_is(tmp_path: Path) -> None:
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
-def test_mapped_chains_give_the_same_training(tmp_path: Path) -> None:
+def test_chains_on_disk_give_the_same_training(tmp_path: Path) -> None:
     in_memory = run_small(tmp_path / "one", small_config())[0].state_dict()
-    config = small_config(machine=MachineConfig(threads=1, mapped_chains=True))
-    mapped = run_small(tmp_path / "two", config)[0].state_dict()
-    assert all(torch.equal(in_memory[name], mapped[name]) for name in mapped)
+    config = small_config(machine=MachineConfig(threads=1, chains_on_disk=True))
+    on_disk = run_small(tmp_path / "two", config)[0].state_dict()
+    assert all(torch.equal(in_memory[name], on_disk[name]) for name in on_disk)
     assert (tmp_path / "two" / "chains").is_dir()
     assert not (tmp_path / "one" / "chains").exists()
 

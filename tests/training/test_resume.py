@@ -80,7 +80,7 @@ OTHERS: dict[str, ConfigChanges] = {
         "optimization": OptimizerConfig(learning_rate=2.0),
         "validation": ValidationConfig(validate_every=1, validation_samples=5, stop_after=2),
     },
-    "mapped": {"machine": MachineConfig(threads=1, mapped_chains=True)},
+    "on disk": {"machine": MachineConfig(threads=1, chains_on_disk=True)},
     "leading-epochs": {
         "optimization": OptimizerConfig(learning_rate=0.5),
         "validation": ValidationConfig(validate_every=1, validation_samples=5, leading_epochs=2, followed_rows=7),
@@ -107,9 +107,9 @@ def test_the_settings_do_what_their_names_say(tmp_path: Path) -> None:
         assert found[-1] != 1
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-def test_a_sudden_end_after_any_step_loses_nothing(tmp_path: Path, mapped: bool) -> None:
-    machine = MachineConfig(threads=1, mapped_chains=mapped)
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_sudden_end_after_any_step_loses_nothing(tmp_path: Path, on_disk: bool) -> None:
+    machine = MachineConfig(threads=1, chains_on_disk=on_disk)
     config = short(epochs=3, batch_size=40, checkpoints=EVERY_STEP, machine=machine)
     trained(tmp_path / "whole", config)
     trained_in_pieces(tmp_path / "pieces", config, list(range(2, 10)), Dying)

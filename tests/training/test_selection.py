@@ -140,6 +140,6 @@ def test_training_seconds_leave_out_the_validations(tmp_path: Path) -> None:
     assert 0 < last["training_seconds"] < 0.9 * last["seconds"]
 
 
-def test_snapshots_and_mapped_chains_exclude_each_other() -> None:
+def test_snapshots_and_chains_on_disk_exclude_each_other() -> None:
     with pytest.raises(UsageError, match="leave out one of the two"):
-        RunConfig(checkpoints=CheckpointConfig(snapshot_every=1), machine=MachineConfig(mapped_chains=True))
+        RunConfig(checkpoints=CheckpointConfig(snapshot_every=1), machine=MachineConfig(chains_on_disk=True))

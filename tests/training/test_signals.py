@@ -102,10 +102,10 @@ def test_a_signal_is_taken_once_and_handlers_come_back() -> None:
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 6, 13])
 def test_a_second_signal_corrupts_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, mapped: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, on_disk: bool
 ) -> None:
     """It comes as a KeyboardInterrupt in the middle of writing, here while a file is flushed."""
     config = small_config(
@@ -113,7 +113,7 @@ def test_a_second_signal_corrupts_nothing(
         batch_size=40,
         stages=StageConfig(switch_epoch=1),
         checkpoints=CheckpointConfig(checkpoint_seconds=0),
-        machine=MachineConfig(threads=1, mapped_chains=mapped),
+        machine=MachineConfig(threads=1, chains_on_disk=on_disk),
     )
     trained(tmp_path / "whole", config)
     left = count

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from jsa.batch import Batch
-from jsa.chains.mapped import MappedStorage
+from jsa.chains.database import FILE_NAME, DatabaseStorage
 from jsa.chains.storage import MemoryStorage, Storage, check_description, description, processes
 from jsa.errors import CheckpointError, UsageError, check_at_least, shortened
 from jsa.latent import LatentSpace
@@ -64,7 +64,7 @@ class ChainCache:
         else:
             if torch.device(device or "cpu").type != "cpu":
                 raise UsageError("memory-mapped chains are on the CPU: leave out the device or the folder")
-            self._storage = MappedStorage(Path(folder), latent, rows)
+            self._storage = DatabaseStorage(Path(folder) / FILE_NAME, latent, rows)
         self._checked = False
 
     @property
@@ -161,7 +161,7 @@ class ChainCache:
 
     def __reduce__(self) -> str | tuple[object, ...]:
         """Refuse to copy chains in files: two copies would write to the same files and mix up their chains."""
-        if isinstance(self._storage, MappedStorage):
+        if isinstance(self._storage, DatabaseStorage):
             raise UsageError("memory-mapped chains cannot be copied or pickled: copy the model alone, or adopt them")
         return super().__reduce__()
 

@@ -108,7 +108,7 @@ def build_estimator(
         inputs: The width of an observation together with its context.
         rows: The number of training rows.
         options: The options that the user set; the others have the method's defaults.
-        cache_folder: The folder of memory-mapped chains; if None, chains are in memory.
+        cache_folder: The folder of chains on disk; if None, chains are in memory.
     """
     check_options(name, options)
     kind = estimator_class(name)

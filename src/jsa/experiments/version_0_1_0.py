@@ -10,8 +10,13 @@ from jsa.errors import UsageError
 from jsa.io.json_records import to_record
 from jsa.runs.config import RunConfig
 
-NAMES = {"optimisation": "optimization", "optimiser": "optimizer", "initialisation": "initialization"}
-"""Fields that 0.1.0 spelled differently. None of the old names is a name of today, so the spelling tells them apart."""
+NAMES = {
+    "optimisation": "optimization",
+    "optimiser": "optimizer",
+    "initialisation": "initialization",
+    "mapped_chains": "chains_on_disk",
+}
+"""Fields that 0.1.0 named differently. None of the old names is a name of today, so the name tells them apart."""
 
 MOVED = {"checkpoint_seconds": ("machine", "checkpoints"), "snapshot_every": ("machine", "checkpoints")}
 """Settings that 0.1.0 had in another group: that group, and the one of today."""
@@ -31,7 +36,7 @@ SETTINGS: dict[str, Any] = json.loads("""{
   "validation": {"validate_every": 5, "validation_samples": 100, "validation_rows": null, "stop_after": null,
     "test_samples": 1000, "leading_epochs": 1, "followed_rows": null},
   "checkpoints": {"checkpoint_seconds": 30.0, "snapshot_every": null},
-  "machine": {"device": "cpu", "threads": null, "mapped_chains": false}
+  "machine": {"device": "cpu", "threads": null, "chains_on_disk": false}
 }""")
 """The defaults of 0.1.0. A result without a setting has the default of 0.1.0, whatever the default is today.
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from jsa.chains import ChainCache
+from jsa.chains.database import FILE_NAME, DatabaseStorage
 from jsa.data import Dataset, Splits, load
 from jsa.data.loading import exists, is_table
 from jsa.data.schema import Schema
@@ -121,7 +122,7 @@ def make_estimator(config: RunConfig, model: Model, rows: Dataset, folder: RunFo
         inputs=rows.schema.observed_width + rows.schema.context_width,
         rows=len(rows),
         options=config.method.given,
-        cache_folder=folder.mapped_chains if config.machine.mapped_chains else None,
+        cache_folder=folder.chains if config.machine.chains_on_disk else None,
     )
 
 
@@ -148,21 +149,20 @@ def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None)
 def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor) -> None:
     """Copy the chains of these rows from a state file of a run, if it has any, to a cache in memory.
 
-    Memory-mapped chains are first brought to the checkpoint of that file, as a continued run does; their folder is
-    locked meanwhile.
+    Chains on disk are read as they stood at that file, and stay as they are.
     """
     chains = read_chains(state) if state.is_file() else {}
     if not chains:
         return
-    if not opened.config.machine.mapped_chains:
+    if not opened.config.machine.chains_on_disk:
         cache.load_state_dict(chains)
         return
-    with opened.folder.in_use():
-        mapped = ChainCache(cache.latent, cache.rows, opened.folder.mapped_chains)
-        mapped.load_state_dict(chains)
-        states, visited = mapped.read(index)
-    there = visited.nonzero().flatten()
-    cache.write(index[there], states[there], moved=torch.ones(len(there), dtype=torch.bool))
+    stored = DatabaseStorage(opened.folder.chains / FILE_NAME, cache.latent, cache.rows, read_only=True)
+    stored.load_state_dict(chains)
+    states, times = stored.read(index)
+    there = times.nonzero().flatten()
+    h = cache.latent.unpack(states[there], torch.float32)
+    cache.write(index[there], h, moved=torch.ones(len(there), dtype=torch.bool))
 
 
 def with_data_dir(config: RunConfig, data_dir: Path | None) -> RunConfig:

@@ -74,8 +74,8 @@ class MachineConfig(Ranged):
     """Torch device of the model, for instance cuda."""
     threads: Threads = None
     """CPU threads; torch's own choice where not given. Results are the same to the bit only for equal threads."""
-    mapped_chains: bool = False
-    """Keep the chains in memory-mapped files of the run folder instead of in memory."""
+    chains_on_disk: bool = False
+    """Keep the chains in a file of the run folder instead of in memory."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class RunConfig(TrainingConfig, Subject):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.checkpoints.snapshot_every is not None and self.machine.mapped_chains:
-            raise UsageError("snapshots hold the chains, which mapped chains keep elsewhere: leave out one of the two")
+        if self.checkpoints.snapshot_every is not None and self.machine.chains_on_disk:
+            raise UsageError("snapshots hold the chains, which chains on disk have in a file of their own: leave out one of the two")
 
     @property
     def anywhere(self) -> RunConfig:

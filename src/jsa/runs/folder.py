@@ -29,7 +29,7 @@ class RunFolder(TrainingFolder):
         super().__init__(path, f"jsa train --resume {shlex.quote(str(path))}")
         self.config = path / "config.json"
         self.provenance = path / "provenance.jsonl"
-        self.mapped_chains = path / "chains"
+        self.chains = path / "chains"
         self.events = path / "tensorboard"
         self.rescored = path / "rescored.json"
         self.evaluation = path / "evaluation.json"
@@ -77,7 +77,7 @@ class RunFolder(TrainingFolder):
             )
         for path in (self.metrics, self.last):
             path.unlink(missing_ok=True)
-        for path in (self.leading, self.snapshots, self.mapped_chains, self.events):
+        for path in (self.leading, self.snapshots, self.chains, self.events):
             shutil.rmtree(path, ignore_errors=True)
 
     def write_config(self, config: RunConfig) -> None:

@@ -214,7 +214,7 @@ def prepare_machine(config: RunConfig) -> None:
 
 def try_method(config: RunConfig, model: Model, rows: Dataset) -> None:
     """Make one estimate of two rows and drop it: what a method refuses, it refuses before anything is written."""
-    small = replace(config, machine=replace(config.machine, mapped_chains=False))
+    small = replace(config, machine=replace(config.machine, chains_on_disk=False))
     batch = rows.batch(torch.arange(min(2, len(rows))))
     with torch.random.fork_rng():
         make_estimator(small, model, rows, RunFolder(Path())).eval()(model, batch)
