@@ -13,7 +13,7 @@ from jsa import ChainCache
 ROWS = 12
 
 
-@pytest.fixture(params=["in memory", "memory-mapped"])
+@pytest.fixture(params=["in memory", "on disk"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
     return None if request.param == "in memory" else tmp_path / "chains"
 

@@ -52,6 +52,7 @@ def test_adopted_chains_go_on(tmp_path: Path) -> None:
     new.adopt(visited(None))
     new.write(torch.tensor([24]), random_states(SPACE, (1,), 3), torch.tensor([True]))
     new.commit()
+    del new
     again = made(25, tmp_path)
     assert again.visited_rows == 6
     assert torch.equal(again.read(EVEN)[0], visited(None).read(EVEN)[0])

@@ -8,8 +8,8 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -136,7 +136,7 @@ def test_a_state_file_that_is_too_old_is_refused(tmp_path: Path) -> None:
 
 
 def test_small_generations_can_be_undone_further(tmp_path: Path) -> None:
-    """The file holds as many old records as two generations that change every row, however many generations they are."""
+    """The file holds as many old records as two generations that change every row have."""
     cache = written(tmp_path)
     first, row = cache.state_dict(), torch.tensor([5])
     before = contents(cache)
@@ -194,14 +194,8 @@ def test_a_generation_that_was_undone_is_gone(tmp_path: Path) -> None:
         cache.load_state_dict(given_up)
 
 
-def test_a_file_is_for_one_cache_at_a_time(tmp_path: Path) -> None:
+def test_a_file_is_for_one_process_at_a_time(tmp_path: Path) -> None:
     first = written(tmp_path)
-    in_use = r"chains\.sqlite are in use by something else: end it"
-    for _ in range(2):
-        with pytest.raises(CheckpointError, match=in_use):
-            on_disk(tmp_path)
-        with pytest.raises(CheckpointError, match=in_use):
-            DatabaseStorage(tmp_path / FILE_NAME, SPACE, ROWS, read_only=True)
     code = (
         "import sys; from pathlib import Path; from helpers.killed_chains import *\n"
         "try: ChainCache(SPACE, ROWS, Path(sys.argv[1]))\n"
@@ -209,10 +203,27 @@ def test_a_file_is_for_one_cache_at_a_time(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
     other = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1])
-    assert "are in use by something else" in other.stderr
+    assert "chains.sqlite are in use by something else: end it" in other.stderr
+    with pytest.raises(CheckpointError, match="are in use by something else"):
+        DatabaseStorage(tmp_path / FILE_NAME, SPACE, ROWS, read_only=True)
     write_steps(first, 3)
     first.commit()
     del first
+    assert stands(tmp_path, 3)
+
+
+def test_the_later_of_two_caches_has_the_file(tmp_path: Path) -> None:
+    """The earlier one may belong to an interrupted training that something keeps in memory."""
+    first = written(tmp_path)
+    saved = first.state_dict()
+    write_steps(first, 4)
+    second = on_disk(tmp_path)
+    write_steps(second, 3)
+    opened_again = r"chains\.sqlite were opened again since: use the later cache"
+    for use in (first.commit, first.state_dict, lambda: first.load_state_dict(saved), lambda: contents(first)):
+        with pytest.raises(CheckpointError, match=opened_again):
+            use()
+    second.commit()
     assert stands(tmp_path, 3)
 
 
@@ -237,7 +248,7 @@ def test_reading_alone_changes_nothing(tmp_path: Path) -> None:
         storage.load_state_dict(saved)
         states, _ = storage.read(everything)
         storage.write(everything, states, everything)
-        with pytest.raises(CheckpointError, match="cannot be opened .*readonly"):
+        with pytest.raises(CheckpointError, match=r"cannot be opened .*readonly"):
             storage.commit()
     assert torch.equal(SPACE.unpack(states), expected(2).read(everything)[0])
 
@@ -472,8 +483,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_disk_without_room_is_refused_at_once(small_disk: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"has 2\.1 MB for the chains, which may take [0-9.]+ MB: make room on it"):
+    with pytest.raises(
+        CheckpointError, match=r"has 2\.1 MB for the chains, which may take [0-9.]+ MB: make room on it"
+    ):
         on_disk(small_disk, rows=20_000)
+
+
+def fill(storage: DatabaseStorage) -> None:
+    """Generations that change every row, in any order."""
+    rows = storage._rows
+    for generation in range(1, 6):
+        states = torch.full((rows, storage.bytes_per_row - 12), generation, dtype=torch.uint8)
+        storage.write(torch.randperm(rows), states, torch.full((rows,), generation))
+        storage.commit()
 
 
 @pytest.mark.parametrize("bits", [1, 200, 5_000, 40_000])
@@ -493,23 +515,12 @@ def test_what_is_asked_for_is_enough(bits: int, small_disk: Path, monkeypatch: p
         rows *= 2
         (small_disk / FILE_NAME).unlink()
     (small_disk / FILE_NAME).unlink()
-    # The power of that: with six times as many rows it is filled.
-    for count, enough in ((rows, True), (6 * rows, False)):
-        if not enough:
-            monkeypatch.setattr(DatabaseStorage, "_check_room", lambda storage: None)
-        try:
-            storage = made(count)
-            for generation in range(1, 6):
-                states = torch.full((count, latent.packed_bytes), generation, dtype=torch.uint8)
-                storage.write(torch.randperm(count), states, torch.full((count,), generation))
-                storage.commit()
-            filled = False
-        except CheckpointError as error:
-            assert "make room on the disk and resume" in str(error)
-            filled = True
-        assert filled != enough
-        del storage
-        (small_disk / FILE_NAME).unlink()
+    fill(made(rows))
+    (small_disk / FILE_NAME).unlink()
+    # The power of that: six times as many rows fill it.
+    monkeypatch.setattr(DatabaseStorage, "_check_room", lambda storage: None)
+    with pytest.raises(CheckpointError, match="make room on the disk and resume"):
+        fill(made(6 * rows))
 
 
 def test_a_disk_that_fills_up_stops_and_goes_on(small_disk: Path) -> None:
@@ -520,9 +531,9 @@ def test_a_disk_that_fills_up_stops_and_goes_on(small_disk: Path) -> None:
     saved = cache.state_dict()
     before = contents(cache)
     hog = small_disk / "hog"
-    with hog.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-        while True:
-            file.write(bytes(4096))
+    with hog.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
     cache.write(rows, random_states(SPACE, (3_000,), 1), torch.ones(3_000, dtype=torch.bool))
     with pytest.raises(CheckpointError, match=r"database or disk is full.*resume, no checkpoint is lost"):
         cache.commit()

@@ -29,7 +29,9 @@ FEW_ON_DISK = (Kill("in a generation", "generation-written:25"), Kill("in a gene
 def main(arguments: list[str]) -> int:
     """Runs all kills, says what came of each, and prints the table; the exit code is 1 where anything went wrong."""
     few = "--few" in arguments
-    plans = {False: list(FEW), True: list(FEW_ON_DISK)} if few else {on_disk: plan(on_disk) for on_disk in (False, True)}
+    plans = (
+        {False: list(FEW), True: list(FEW_ON_DISK)} if few else {on_disk: plan(on_disk) for on_disk in (False, True)}
+    )
     total = sum(len(planned) for planned in plans.values())
     judged = 0
     table: dict[str, Line] = defaultdict(Line)
@@ -51,7 +53,11 @@ def main(arguments: list[str]) -> int:
 def plan(on_disk: bool) -> list[Kill]:
     """All kills of a run with its chains here or there."""
     injected = [*checkpoint_kills(), *stage_two_kills(), *switch_kills(), *final_kills()]
-    return [*injected, *(generation_kills() if on_disk else []), *moments(RANDOM_MOMENTS, "at random", seed=int(on_disk))]
+    return [
+        *injected,
+        *(generation_kills() if on_disk else []),
+        *moments(RANDOM_MOMENTS, "at random", seed=int(on_disk)),
+    ]
 
 
 def report(table: dict[str, Line]) -> int:

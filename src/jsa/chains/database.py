@@ -39,11 +39,13 @@ CREATE TABLE undo (change INTEGER PRIMARY KEY, row INTEGER, record BLOB NOT NULL
 """
 _ROWS_AT_ONCE = 1 << 16
 _COPIES = 6
-"""How many copies of the chains the disk must hold: them, two generations to go back, a journal, and what pages waste."""
+"""How many copies of the chains the disk must hold: themselves, two generations to go back, a journal, unused space."""
 _OVERHEAD = 20
 """Bytes that the database adds to a record, rounded up."""
 _MARGIN = 1 << 20
 _PAGE_SIZES = (1 << 12, 1 << 16)
+_OPEN: weakref.WeakValueDictionary[Path, DatabaseStorage] = weakref.WeakValueDictionary()
+"""The storages of this process that can write, by file."""
 
 
 class Generation(NamedTuple):
@@ -70,12 +72,17 @@ class Generation(NamedTuple):
 class DatabaseStorage(Storage):
     """Chains in a database file, which one storage at a time can have open.
 
+    A file that another process has open is refused. One that this process has open is taken over, because an
+    interrupted training may stay in memory, in a traceback for instance; the storage that had it is then refused.
+
     Args:
         path: The file; it is made where it does not exist.
         latent: What a state is made of.
         rows: The number of rows.
         read_only: Whether to leave the file as it is.
     """
+
+    _connection: sqlite3.Connection
 
     def __init__(self, path: Path, latent: LatentSpace, rows: int, *, read_only: bool = False) -> None:
         self._path = path
@@ -85,6 +92,8 @@ class DatabaseStorage(Storage):
         self._belongs_to = description(latent, rows, FORMAT)
         # The records of the rows that stand otherwise than in the file.
         self._overlay: dict[int, bytes] = {}
+        if not read_only and (earlier := _OPEN.pop(path.resolve(), None)) is not None:
+            earlier._connection.close()
         with self._explaining():
             self._connection = self._connect(read_only)
             try:
@@ -93,6 +102,8 @@ class DatabaseStorage(Storage):
                 # Whoever keeps the error must not keep the lock.
                 self._connection.close()
                 raise
+        if not read_only:
+            _OPEN[path.resolve()] = self
         self._file = _identity(path)
         self.visits = self._base.clock
 
@@ -166,18 +177,17 @@ class DatabaseStorage(Storage):
             uri=True,
         )
         weakref.finalize(self, connection.close)
-        # Pages of at least eight records waste little.
-        smallest, largest = _PAGE_SIZES
-        page = min(max(smallest, 1 << (8 * self.bytes_per_row).bit_length()), largest)
-        for setting in (f"page_size={page}", "locking_mode=EXCLUSIVE", "synchronous=FULL", "secure_delete=OFF", "mmap_size=0"):
-            connection.execute(f"PRAGMA {setting}")
-        if mode != "ro":
-            connection.execute("PRAGMA journal_mode=TRUNCATE")
         return connection
 
     def _open(self, read_only: bool) -> Generation:
         """Lock the file for as long as it is open, and return its last generation."""
-        # What the locking mode means: the lock of this transaction is held until the file is closed.
+        # Pages of at least eight records waste little.
+        smallest, largest = _PAGE_SIZES
+        page = min(max(smallest, 1 << (8 * self.bytes_per_row).bit_length()), largest)
+        # The lock of the first transaction is held until the file is closed; a mapped file could kill the process.
+        settings = (f"page_size={page}", "locking_mode=EXCLUSIVE", "mmap_size=0")
+        for setting in (*settings, "journal_mode=TRUNCATE", "synchronous=FULL", "secure_delete=OFF"):
+            self._connection.execute(f"PRAGMA {setting}")
         with self._transaction("BEGIN" if read_only else "BEGIN EXCLUSIVE"):
             if not read_only:
                 self._check_room()
@@ -324,13 +334,18 @@ class DatabaseStorage(Storage):
     def _explaining(self) -> Iterator[None]:
         try:
             yield
+        except sqlite3.ProgrammingError as error:
+            raise CheckpointError(
+                f"the chains at {self._path} were opened again since: use the later cache, and give each estimator a "
+                "folder of its own"
+            ) from error
         except sqlite3.Error as error:
             # What is above the first byte says more than a user needs.
             match getattr(error, "sqlite_errorcode", 0) & 0xFF:
                 case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                     raise CheckpointError(
-                        f"the chains at {self._path} are in use by something else: end it, delete a cache of this "
-                        "process that is no longer needed, or give each estimator a folder of its own"
+                        f"the chains at {self._path} are in use by something else: end it, or give each estimator a "
+                        "folder of its own"
                     ) from error
                 case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
                     raise CheckpointError(

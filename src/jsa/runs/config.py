@@ -87,7 +87,9 @@ class RunConfig(TrainingConfig, Subject):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.checkpoints.snapshot_every is not None and self.machine.chains_on_disk:
-            raise UsageError("snapshots hold the chains, which chains on disk have in a file of their own: leave out one of the two")
+            raise UsageError(
+                "snapshots hold the chains, which chains on disk have in a file of their own: leave out one of the two"
+            )
 
     @property
     def anywhere(self) -> RunConfig:
