@@ -287,16 +287,6 @@ def test_all_rows_are_found_in_file_and_overlay(tmp_path: Path) -> None:
     assert cache.visited_rows == other.visited_rows == len(ages(cache))
 
 
-def test_saved_chains_are_loaded_into_a_file(tmp_path: Path) -> None:
-    written(tmp_path / "one").save(tmp_path / "chains.safetensors")
-    cache = on_disk(tmp_path / "two")
-    write_steps(cache, 7)
-    cache.load(tmp_path / "chains.safetensors")
-    cache.commit()
-    del cache
-    assert stands(tmp_path / "two", 2)
-
-
 def test_every_flipped_bit_of_a_record_is_seen() -> None:
     rows = np.array([70_001])
     record = make_records(rows, torch.randint(256, (1, 25), dtype=torch.uint8).numpy(), np.array([123_456_789]))

@@ -148,7 +148,7 @@ def open_chains_on_disk(folder: Path) -> object:
 
 
 def make_chains(folder: Path) -> None:
-    filled(ChainCache(LATENT, ROWS)).save(folder / "chains.safetensors")
+    save_tensors(folder / "chains.safetensors", filled(ChainCache(LATENT, ROWS)).state_dict(), {})
 
 
 def filled(cache: ChainCache) -> ChainCache:
@@ -160,7 +160,8 @@ def filled(cache: ChainCache) -> ChainCache:
 
 def open_chains(folder: Path) -> object:
     cache = ChainCache(LATENT, ROWS)
-    cache.load(folder / "chains.safetensors")
+    tensors, _ = load_tensors(folder / "chains.safetensors")
+    cache.load_state_dict(tensors)
     return contents(cache)
 
 

@@ -30,12 +30,12 @@ class ChainCache:
     zero means that it was never visited.
 
     ``state_dict`` and ``load_state_dict`` save and load the chains. An estimator calls them, so that its own
-    ``state_dict`` holds the chains that are in memory, and tells which ones belong to it if they are in files.
+    ``state_dict`` holds the chains that are in memory, and tells which ones belong to it if they are on disk.
 
     Args:
         latent: What a state is made of.
         rows: The number of rows of the training data.
-        folder: Where to keep the chains memory-mapped; without it they are kept in memory.
+        folder: Where to keep the chains on disk; without it they are kept in memory.
         device: Where to keep chains that are in memory; with the module that owns them where not given.
 
     Example:
@@ -63,7 +63,7 @@ class ChainCache:
             self._storage = MemoryStorage(rows, latent.packed_bytes, device or "cpu")
         else:
             if torch.device(device or "cpu").type != "cpu":
-                raise UsageError("memory-mapped chains are on the CPU: leave out the device or the folder")
+                raise UsageError("chains on disk are read on the CPU: leave out the device or the folder")
             self._storage = DatabaseStorage(Path(folder) / FILE_NAME, latent, rows)
         self._checked = False
 
@@ -79,7 +79,7 @@ class ChainCache:
 
     @property
     def bytes_per_row(self) -> int:
-        """The size of a chain: its state, the time of its last move and, in files, its checksum."""
+        """The size of a chain: its state, the time of its last move and, on disk, its checksum."""
         return self._storage.bytes_per_row
 
     @property
@@ -160,9 +160,9 @@ class ChainCache:
         self._storage.visits = other.visits
 
     def __reduce__(self) -> str | tuple[object, ...]:
-        """Refuse to copy chains in files: two copies would write to the same files and mix up their chains."""
+        """Refuse to copy chains on disk: two copies would write to the same file and mix up their chains."""
         if isinstance(self._storage, DatabaseStorage):
-            raise UsageError("memory-mapped chains cannot be copied or pickled: copy the model alone, or adopt them")
+            raise UsageError("chains on disk cannot be copied or pickled: copy the model alone, or adopt them")
         return super().__reduce__()
 
     def age(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, " batch"]:
@@ -178,7 +178,7 @@ class ChainCache:
             yield rows, self._passes(times)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the chains in memory, or what tells which chains in files these are, and whose.
+        """Return the chains in memory, or what tells which chains on disk these are, and whose.
 
         The tensors are not copied: write them to a file before the next step.
         """
@@ -188,14 +188,14 @@ class ChainCache:
     def load_state_dict(self, saved: Mapping[str, Tensor]) -> None:
         """Go back to where the chains stood when ``state_dict`` returned these tensors.
 
-        Chains of another latent space, of other rows or of another process are refused, and chains in files that have
+        Chains of another latent space, of other rows or of another process are refused, and chains on disk that have
         gone too far since then.
         """
         self._check_owner(saved.get(BELONGS_TO))
         self._storage.load_state_dict({name: tensor for name, tensor in saved.items() if name != BELONGS_TO})
 
     def commit(self) -> None:
-        """Make chains in files permanent as they are now: in a loop of your own that saves no ``state_dict``."""
+        """Make chains on disk permanent as they are now: in a loop of your own that saves no ``state_dict``."""
         self._storage.commit()
 
     def _check(self, h: Tensor) -> None:

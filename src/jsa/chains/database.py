@@ -118,6 +118,16 @@ class DatabaseStorage(Storage):
         numbers = rows.cpu().numpy()
         self._overlay.update(self._split(numbers, make_records(numbers, states.cpu().numpy(), times.cpu().numpy())))
 
+    def forget(self, rows: Rows) -> None:
+        states, times = self.read(rows)
+        self.write(rows, torch.zeros_like(states), torch.zeros_like(times))
+
+    def has_all(self, rows: Rows) -> bool:
+        return bool((self.read(rows)[1] > 0).all())
+
+    def to(self, device: torch.device) -> None:
+        """Do nothing: a file is read on the CPU."""
+
     def visited(self) -> Iterator[tuple[Rows, Times]]:
         for start in range(0, self._rows, _ROWS_AT_ONCE):
             rows = np.arange(start, min(start + _ROWS_AT_ONCE, self._rows))
@@ -131,8 +141,7 @@ class DatabaseStorage(Storage):
                 self._make_generation()
         return self._base.tensors()
 
-    def commit(self, saved: Mapping[str, Tensor] | None = None) -> None:
-        """Make what stands now permanent."""
+    def commit(self) -> None:
         self.state_dict()
 
     def load_state_dict(self, saved: Mapping[str, Tensor]) -> None:
@@ -198,7 +207,7 @@ class DatabaseStorage(Storage):
                 content = json.loads(found)
             except (ValueError, RecursionError):
                 raise self._damaged("what they belong to cannot be read") from None
-            check_description(self._path, content, self._belongs_to)
+            check_description(f"at {self._path}", content, self._belongs_to)
             return self._last_generation()
 
     def _create(self) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 LOWEST_WIN_RATE = 0.4
 """Cached states of the right rows won at 0.45 of the visits or more in every pass of 18 trainings, with switches at the
-first step and high learning rates among them; those of other rows fell to 0.36 or less."""
+first step and high learning rates among them; those of other rows fell below 0.4 sooner or later."""
 FEWEST_VISITS = 2_000
 """With so many visits a rate of one half is seen as 0.4 once in 10^18 times."""
 

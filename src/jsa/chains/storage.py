@@ -157,7 +157,7 @@ def check_shapes(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
         if name not in found or (found[name].shape, found[name].dtype) != (tensor.shape, tensor.dtype):
             raise CheckpointError(
                 f"the saved chains do not fit: {name} is missing or of another shape or type; they belong to another "
-                "model, dataset or version, or to chains that are kept elsewhere (in memory or memory-mapped)"
+                "model, dataset or version, or to chains that are kept elsewhere (in memory or on disk)"
             )
 
 

@@ -43,7 +43,7 @@ class PersistentEstimator(WeightedEstimator, ABC):
         stage: The stage, stage I where not given. Assign ``estimator.stage`` to switch.
         switch_after: The number of passes through the data, by all processes together, after which stage II begins by
             itself. An assigned stage overrides it.
-        cache_folder: Where to keep the chains in files, if not in memory.
+        cache_folder: The folder that keeps the chains on disk, if not in memory.
         device: Where to keep chains that are in memory; where the module is moved to where not given.
     """
 
