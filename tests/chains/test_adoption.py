@@ -75,7 +75,7 @@ def test_other_caches_do_not_adopt(make: Callable[[], ChainCache]) -> None:
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, copy.copy, pickle.dumps])
 def test_chains_in_files_are_not_copied(tmp_path: Path, duplicate: Callable[[object], object]) -> None:
-    with pytest.raises(UsageError, match="memory-mapped chains cannot be copied or pickled"):
+    with pytest.raises(UsageError, match="chains on disk cannot be copied or pickled"):
         duplicate(JSA(SPACE, rows=10, cache_folder=tmp_path).chains)
 
 

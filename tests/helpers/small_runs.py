@@ -18,7 +18,7 @@ from jsa import BeliefNetwork, Estimator, LatentSpace, Layer, Learner
 from jsa.data import IndexedDataset, Scan
 from jsa.estimators.registry import build_estimator
 from jsa.evaluation.rows import Subset
-from jsa.io.tensor_files import load_tensors
+from jsa.io.tensor_files import load_tensors, unpacked
 from jsa.runs.config import MachineConfig, MethodConfig, RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.identity import identity, rows_identity
@@ -183,9 +183,10 @@ def remains(path: Path) -> dict[str, object]:
     for file in sorted(path.rglob("*.safetensors")):
         name = str(file.relative_to(path).with_suffix(""))
         tensors, notes = load_tensors(file)
-        # The generation of chains on disk counts the checkpoints, and has a random number.
-        for generation in ("generation", "identity"):
-            tensors.pop(f"chains:{generation}", None)
+        if (chains := tensors.pop("learner:estimator._extra_state", None)) is not None:
+            saved = unpacked(chains)
+            # The generation of chains on disk counts the checkpoints, and has a random number.
+            tensors |= {f"chains:{key}": saved[key] for key in saved.keys() - {"generation", "identity"}}
         found |= {f"{name} {key}": _bytes(tensor) for key, tensor in tensors.items()}
         found[f"{name} notes"] = _timeless(notes)
     lines = (path / "metrics.jsonl").read_text().splitlines()

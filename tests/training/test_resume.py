@@ -237,7 +237,7 @@ def test_a_state_of_0_1_0_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run" / "state.safetensors"
     tensors, notes = load_tensors(path)
     save_tensors(path, tensors, {**notes, "format": 3})
-    with pytest.raises(CheckpointError, match=r"has format 3; this version of jsa reads 4: use jsa 0\.1\.0"):
+    with pytest.raises(CheckpointError, match=r"has format 3; this version of jsa reads 5: use jsa 0\.1\.0"):
         trained(tmp_path / "run", short())
 
 

@@ -16,6 +16,9 @@ from jsa.training.weights import save_weights
 Evaluate = Callable[[Rows, int], Likelihood]
 """Estimates the likelihood of rows with so many samples each under the model that is validated."""
 
+Note = Callable[[str], None]
+"""Tells all callbacks a sentence that whoever trains should read."""
+
 
 class Callback:
     """The moments of a training. Each method does nothing: override those you need."""
@@ -29,8 +32,8 @@ class Callback:
     def validating(self, done: int, rows: int) -> None:
         """Handle the progress of an evaluation: so many of its rows are done."""
 
-    def validated(self, state: State, record: dict[str, object], evaluate: Evaluate) -> None:
-        """Handle a validation: add further figures to the record of the epoch."""
+    def validated(self, state: State, record: dict[str, object], evaluate: Evaluate, note: Note) -> None:
+        """Handle a validation: add further figures to the record of the epoch, or note what should be known."""
 
     def needs_checkpoint(self, state: State) -> bool:
         """Tell whether the state must be saved before ``epoch`` is called."""
@@ -60,28 +63,21 @@ class FollowedRows(Callback):
     def __init__(self, rows: Mapping[str, Rows], samples: int) -> None:
         self._rows, self._samples = rows, samples
 
-    def validated(self, state: State, record: dict[str, object], evaluate: Evaluate) -> None:
+    def validated(self, state: State, record: dict[str, object], evaluate: Evaluate, note: Note) -> None:
         for name, rows in self._rows.items():
             record[f"{name}_nll"] = evaluate(rows, self._samples).nll
 
 
 class FrozenChains(Callback):
-    """Record at each validation how many persistent chains stand still, and warn if there are too many.
+    """Record at each validation how many persistent chains stand still, and note if there are too many."""
 
-    Args:
-        warn: What takes the warning.
-    """
-
-    def __init__(self, warn: Callable[[str], None]) -> None:
-        self._warn = warn
-
-    def validated(self, state: State, record: dict[str, object], evaluate: Evaluate) -> None:
+    def validated(self, state: State, record: dict[str, object], evaluate: Evaluate, note: Note) -> None:
         estimator = state.learner.estimator
         if estimator.chains is None or estimator.stage != Stage.PERSISTENT:
             return
         frozen = frozen_chains(estimator.chains)
         if frozen.warning is not None:
-            self._warn(frozen.warning)
+            note(frozen.warning)
         record["frozen_after_20_passes"] = frozen.shares[20]
 
 
@@ -113,18 +109,15 @@ class Snapshots(Callback):
             self._folder.take_snapshot(state.progress.epoch)
 
 
-def configured(
-    config: TrainingConfig, folder: TrainingFolder, followed: Mapping[str, Rows], warn: Callable[[str], None]
-) -> Sequence[Callback]:
+def configured(config: TrainingConfig, folder: TrainingFolder, followed: Mapping[str, Rows]) -> Sequence[Callback]:
     """Return the callbacks that a configuration asks for.
 
     Args:
         config: The configuration.
         folder: The folder of the training.
         followed: The rows to follow, by name.
-        warn: What takes warnings.
     """
-    found: list[Callback] = [FollowedRows(followed, config.validation.test_samples), FrozenChains(warn)]
+    found: list[Callback] = [FollowedRows(followed, config.validation.test_samples), FrozenChains()]
     if config.validation.leading_epochs > 1:
         found.append(LeadingWeights(folder))
     if config.checkpoints.snapshot_every is not None:

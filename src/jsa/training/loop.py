@@ -99,7 +99,7 @@ class Training:
         self.learner, self.rows, self.config = learner.train(), rows, config
         self.folder, self.stop = folder, stop
         self.row_weights = row_weights(rows.train)
-        self.callbacks = [*configured(config, folder, rows.followed, self.note), *callbacks]
+        self.callbacks = [*configured(config, folder, rows.followed), *callbacks]
         self.steps = config.epochs * batches_in_epoch(len(rows.train), config.batch_size)
         self.parameters = learned(learner)
         optimizer, decay = make_optimizer(learner, config.optimization), config.optimization.average_decay
@@ -225,7 +225,7 @@ class Training:
             found = self.evaluate(self.rows.valid, self.config.validation.validation_samples)
             record |= {"valid_nll": found.nll, "valid_effective_sample_size": found.effective_sample_size}
             for callback in self.callbacks:
-                callback.validated(self.state, record, self.evaluate)
+                callback.validated(self.state, record, self.evaluate, self.note)
         return self.at.leading.record(self.at.epoch, found.nll)
 
     def evaluate(self, rows: Rows, samples: int) -> Likelihood:
