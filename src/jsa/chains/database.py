@@ -85,14 +85,14 @@ class DatabaseStorage(Storage):
     _connection: sqlite3.Connection
 
     def __init__(self, path: Path, latent: LatentSpace, rows: int, *, read_only: bool = False) -> None:
-        self._path = path
+        self._path = path.resolve()
         self._rows = rows
         self._kind = record_type(latent.packed_bytes)
         self.bytes_per_row = self._kind.itemsize
         self._belongs_to = description(latent, rows, FORMAT)
         # The records of the rows that stand otherwise than in the file.
         self._overlay: dict[int, bytes] = {}
-        if not read_only and (earlier := _OPEN.pop(path.resolve(), None)) is not None:
+        if not read_only and (earlier := _OPEN.pop(self._path, None)) is not None:
             earlier._connection.close()
         with self._explaining():
             self._connection = self._connect(read_only)
@@ -103,8 +103,8 @@ class DatabaseStorage(Storage):
                 self._connection.close()
                 raise
         if not read_only:
-            _OPEN[path.resolve()] = self
-        self._file = _identity(path)
+            _OPEN[self._path] = self
+        self._file = _identity(self._path)
         self.visits = self._base.clock
 
     def read(self, rows: Rows) -> tuple[States, Times]:
@@ -155,12 +155,14 @@ class DatabaseStorage(Storage):
                     f"{self._path} cannot go back to checkpoint {number} of the state file, which is of another run "
                     f"or too old (the last is {last.number}): put back copies of both that were made together"
                 )
-            # The oldest record of a row counts, so it comes last.
             undone = self._connection.execute(
-                "SELECT row, CAST(record AS BLOB) FROM undo WHERE change > ? ORDER BY change DESC", (found.changes,)
+                "SELECT CAST(row AS INTEGER), CAST(record AS BLOB) FROM undo WHERE change > ? ORDER BY change DESC",
+                (found.changes,),
             ).fetchall()
         if len(undone) != last.changes - found.changes:
             raise self._damaged(f"records of checkpoint {number} are missing")
+        self._verified(np.array([row for row, _ in undone], dtype=np.int64), [record for _, record in undone])
+        # The oldest record of a row comes last, and counts.
         self._overlay = dict(undone)
         self._base = found
         self.visits = found.clock
@@ -179,7 +181,7 @@ class DatabaseStorage(Storage):
         journal = self._path.with_name(f"{self._path.name}-journal")
         mode = "ro" if read_only and not (journal.is_file() and journal.stat().st_size) else "rwc"
         connection = sqlite3.connect(
-            f"{self._path.resolve().as_uri()}?mode={mode}",
+            f"{self._path.as_uri()}?mode={mode}",
             timeout=0,
             isolation_level=None,
             check_same_thread=False,
@@ -268,12 +270,13 @@ class DatabaseStorage(Storage):
         )
 
     def _last_generation(self) -> Generation:
-        found = self._generation(self._number("SELECT max(number) FROM generations"))
+        (number,) = self._connection.execute("SELECT max(number) FROM generations").fetchone()
+        found = self._generation(number)
         if found is None:
             raise self._damaged("they have no generation")
         return found
 
-    def _generation(self, number: int) -> Generation | None:
+    def _generation(self, number: int | None) -> Generation | None:
         row = self._connection.execute("SELECT * FROM generations WHERE number = ?", (number,)).fetchone()
         if row is None:
             return None
@@ -317,10 +320,6 @@ class DatabaseStorage(Storage):
         content, size = records.tobytes(), self._kind.itemsize
         split = (content[start : start + size] for start in range(0, len(content), size))
         return zip(rows.tolist(), split, strict=True)
-
-    def _number(self, question: str) -> int:
-        (answer,) = self._connection.execute(question).fetchone()
-        return answer if isinstance(answer, int) else -1
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
