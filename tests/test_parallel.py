@@ -14,12 +14,13 @@ from torch.nn.parallel import DistributedDataParallel
 from helpers.sizes import sizes
 from helpers.small_models import bits, one_layer
 from jsa import JSA, Batch, Enumeration, Estimator, Learner, Stage
+from jsa.errors import CheckpointError
 
 ROWS, STEPS = 12, 6
 
 
 def learned(estimator: Estimator, share: torch.Tensor, process: int | None = None) -> torch.Tensor:
-    """The parameters of the model after some steps with these rows, in two stages where there are two."""
+    """The parameters of the model after some steps with these rows; nothing is assigned on the way."""
     torch.manual_seed(process or 0)
     learner = Learner(one_layer().model, estimator)
     parallel = learner if process is None else DistributedDataParallel(learner)
@@ -27,12 +28,25 @@ def learned(estimator: Estimator, share: torch.Tensor, process: int | None = Non
     data = bits(rows=ROWS, width=4)
     for step in range(STEPS):
         if estimator.chains is not None:
-            estimator.stage = Stage.FRESH if step < STEPS // 2 else Stage.PERSISTENT
+            # On every process, whatever its share: the passes of all of them count.
+            assert estimator.stage == (Stage.FRESH if step < STEPS // 2 else Stage.PERSISTENT)
         estimate = parallel(Batch(data.x[share], share))
         optimizer.zero_grad()
         estimate.loss.backward()
         optimizer.step()
     return torch.cat([parameter.detach().flatten() for parameter in learner.model.parameters()])
+
+
+def refusal(estimator: Estimator, state: dict[str, torch.Tensor], folder: Path) -> str | None:
+    """What a process says to the state that the first one saved."""
+    if distributed.get_rank() == 0:
+        torch.save(state, folder / "state.pt")
+    distributed.barrier()
+    try:
+        estimator.load_state_dict(torch.load(folder / "state.pt"))
+    except CheckpointError as error:
+        return str(error)
+    return None
 
 
 def work(process: int, folder: Path, processes: int) -> None:
@@ -42,11 +56,13 @@ def work(process: int, folder: Path, processes: int) -> None:
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=process, world_size=processes)
     share = torch.arange(process, ROWS, processes)
-    chains = JSA(one_layer().model.latent, rows=ROWS)
+    chains = JSA(one_layer().model.latent, rows=ROWS, switch_after=STEPS // 2)
     found = {
         "exact": learned(Enumeration(), share, process),
         "chains": learned(chains, share, process),
         "visited": chains.chains.read(torch.arange(ROWS))[1],
+        "passes": chains.chains.passes,
+        "refused": refusal(chains, chains.state_dict(), folder),
     }
     torch.save(found, folder / f"{process}.pt")
     distributed.destroy_process_group()
@@ -62,6 +78,9 @@ def test_processes_that_share_the_rows(tmp_path: Path, processes: int) -> None:
     assert (alone - together).abs().max() > 1e-3
     for name in ("exact", "chains"):
         assert all(torch.equal(found[0][name], other[name]) for other in found)
-    # Each keeps the chains of its own rows.
+    # Each keeps the chains of its own rows, and takes no others.
     for process in range(processes):
+        assert found[process]["passes"] == STEPS
+        sentence = f"are those of process 0 of {processes}, this is process {process} of {processes}"
+        assert (sentence in found[process]["refused"]) if process else found[process]["refused"] is None
         assert found[process]["visited"].nonzero().flatten().tolist() == list(range(process, ROWS, processes))

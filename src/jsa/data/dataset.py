@@ -122,11 +122,13 @@ class IndexedDataset:
         here, classes = index.to(self.rows.device), self.schema.classes
         where = self.rows.device if device is None else device
         x = _encode(self.rows.index_select(0, here).to(where), classes)
-        gaps: bool | None = False
+        gaps = self.missing is not None
         if self.missing is not None:
-            missing = self.missing.index_select(0, here).to(where)
+            missing = self.missing.index_select(0, here)
+            # On a device it is cheaper to fill no gaps than to ask whether there are any.
+            gaps = missing.device.type != "cpu" or bool(missing.any())
+            missing = missing.to(where)
             x.masked_fill_(missing if classes == 2 else missing.repeat_interleave(classes, dim=1), torch.nan)
-            gaps = bool(missing.any()) if missing.device.type == "cpu" else None
         weight = None if self.weights is None else self.weights[index.to(self.weights.device)].to(where)
         return Batch(x=x, index=index, weight=weight, gaps=gaps)
 
