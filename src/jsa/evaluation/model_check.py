@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -13,15 +12,12 @@ from torch import Tensor
 from jsa.batch import Batch
 from jsa.distributions import validating_values
 from jsa.errors import JsaError, UsageError
+from jsa.evaluation.drawn_as_scored import check_all_probabilities, check_joint, check_updates
 from jsa.evaluation.posterior_gradient import can_be_enumerated
-from jsa.model import LatentVariableModel
-from jsa.model_calls import evaluate, log_joint, posterior_of, state_dtype
+from jsa.model import Generative, LatentVariableModel
+from jsa.model_calls import evaluate, log_joint, posterior_of
 
 STATES_COMPARED, ROWS_COMPARED = 3, 4
-FEWEST_EXPECTED = 5.0
-"""Draws that a state must expect to be counted by itself."""
-SIGMAS = 6.0
-"""How far off counts may be. A normal deviate comes so far once in 10^9 times."""
 MIXED = (
     "rows or states know of each other (a wrong reshape, batch normalization), or it is random (dropout); mend it, or "
     "keep such layers in evaluation mode"
@@ -58,18 +54,29 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
     """
     if len(batch) < 2:
         raise UsageError(f"a model is checked with 2 rows or more, not {len(batch)}: one cannot be taken for another")
-    with _leaving_no_trace(model, batch), validating_values():
-        h = _checked_draws(model, batch)
-        _check_gradients(model, batch, h)
-        if model.relaxable:
-            _check_gradient_by_states(model, batch, h)
+    with _leaving_no_trace(model, batch):
+        with validating_values():
+            _check_single_calls(model, batch)
         with torch.no_grad():
-            _check_log_prob_of_draws(model, batch)
-            _check_each_by_itself(model, batch, h)
-            _check_deeper_layers(model, batch, h)
-            _check_narrowed(model, batch, h)
+            first_rows = _rows(batch, range(min(ROWS_COMPARED, len(batch))))
             if can_be_enumerated(model):
-                _check_frequencies(model, _rows(batch, range(min(ROWS_COMPARED, len(batch)))), draws)
+                check_all_probabilities(model, first_rows, draws)
+            else:
+                check_updates(model, first_rows, draws)
+            if isinstance(model, Generative):
+                check_joint(model, model, first_rows, draws)
+
+
+def _check_single_calls(model: LatentVariableModel, batch: Batch) -> None:
+    h = _checked_draws(model, batch)
+    _check_gradients(model, batch, h)
+    if model.relaxable:
+        _check_gradient_by_states(model, batch, h)
+    with torch.no_grad():
+        _check_log_prob_of_draws(model, batch)
+        _check_each_by_itself(model, batch, h)
+        _check_deeper_layers(model, batch, h)
+        _check_narrowed(model, batch, h)
 
 
 @contextmanager
@@ -212,50 +219,6 @@ def _compare(found: Tensor, expected: Tensor, batch: Batch, name: str, why: str)
             f"{name} of one state at row {batch.row(row)} is {float(found[sample, row]):.6g} and "
             f"{float(expected[sample, row]):.6g}: {why}"
         )
-
-
-def _check_frequencies(model: LatentVariableModel, batch: Batch, draws: int) -> None:
-    posterior = posterior_of(model, batch)
-    name = posterior.name
-    states = model.latent.enumerate(state_dtype(model, batch), batch.x.device)
-    everywhere = states.unsqueeze(1).expand(-1, len(batch), -1)
-    # What contradicts the known is not asked for: its log q may be anything.
-    probabilities = posterior.log_prob(everywhere).double().exp().where(batch.agrees(everywhere), 0)
-    h = posterior.sample((draws,)).to(states.dtype)
-    for row, number in enumerate(map(batch.row, range(len(batch)))):
-        total = float(probabilities[:, row].sum())
-        if not math.isclose(total, 1, abs_tol=1e-3):
-            raise UsageError(
-                f"{name}.log_prob is not that of a distribution: q(h | x) of row {number} sums to {total:.6g} over all "
-                "states"
-            )
-        off = _deviation(probabilities[:, row] * draws, _counts(states, h[:, row]))
-        if off > SIGMAS:
-            raise UsageError(
-                f"{name}.sample does not draw states as often as {name}.log_prob says: at row {number}, {draws:,} "
-                f"draws are {off:.0f} standard deviations off"
-            )
-
-
-def _counts(states: Float[Tensor, "states width"], drawn: Float[Tensor, "draws width"]) -> Float[Tensor, " states"]:
-    """How often each state was drawn."""
-    _, numbers = torch.unique(torch.cat([states, drawn]), dim=0, return_inverse=True)
-    return torch.bincount(numbers[len(states) :], minlength=len(states))[numbers[: len(states)]].double()
-
-
-def _deviation(expected: Float[Tensor, " states"], found: Float[Tensor, " states"]) -> float:
-    """Pearson's chi-squared as a number of standard deviations, by the cube root of Wilson and Hilferty."""
-    # Rare states are counted together, so that each count expects some draws; the rarest are behind all others.
-    expected, order = expected.sort(descending=True)
-    bins = ((expected.cumsum(0) - expected) / FEWEST_EXPECTED).long()
-    _, bins = torch.unique(bins.clamp_max(max(0, int(expected.sum() / FEWEST_EXPECTED) - 1)), return_inverse=True)
-    expected, found = (torch.bincount(bins, weights=values) for values in (expected, found[order]))
-    freedom = len(expected) - 1
-    if freedom == 0:
-        return 0.0
-    squares = float(((found - expected).square() / expected.clamp_min(FEWEST_EXPECTED)).sum())
-    spread = 2 / (9 * freedom)
-    return ((squares / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
 
 
 def _rows(batch: Batch, rows: Sequence[int]) -> Batch:
