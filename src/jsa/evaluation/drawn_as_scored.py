@@ -13,6 +13,7 @@ from jsa.batch import Batch
 from jsa.distributions import Factorized
 from jsa.errors import JsaError, NumericalError, UsageError
 from jsa.evaluation.exchangeable_pairs import ExchangeablePairs
+from jsa.evaluation.posterior_gradient import can_be_enumerated
 from jsa.evaluation.redraws import redrawn_from_all, updated_by_variable
 from jsa.latent import LatentSpace, Layer
 from jsa.model import Generative, LatentVariableModel
@@ -34,7 +35,17 @@ SAME_MODEL = (
 )
 
 
-def check_all_probabilities(model: LatentVariableModel, batch: Batch, draws: int) -> None:
+def check_draws(model: LatentVariableModel, batch: Batch, draws: int) -> None:
+    """Refuse a model whose draws do not have the distribution that it scores."""
+    if can_be_enumerated(model):
+        _check_all_probabilities(model, batch, draws)
+    else:
+        _check_updates(model, batch, draws)
+    if isinstance(model, Generative):
+        _check_joint(model, model, batch, draws)
+
+
+def _check_all_probabilities(model: LatentVariableModel, batch: Batch, draws: int) -> None:
     """Refuse a q(h | x) that does not sum to one over all states, or that is not the distribution of its draws."""
     posterior = posterior_of(model, batch)
     name = f"{posterior.name}.log_prob"
@@ -55,11 +66,11 @@ def check_all_probabilities(model: LatentVariableModel, batch: Batch, draws: int
     _refuse_difference(pairs, f"{posterior.name}.sample", name, Names.of(model.latent), DRAW_ALIKE)
 
 
-def check_updates(model: LatentVariableModel, batch: Batch, draws: int) -> None:
+def _check_updates(model: LatentVariableModel, batch: Batch, draws: int) -> None:
     """Refuse a q(h | x) whose draws change when their variables are redrawn by ``log_prob``."""
     posterior = posterior_of(model, batch)
     name = f"{posterior.name}.log_prob"
-    chains, steps = _work(draws, 20 * draws, model.latent)
+    chains, steps = _work(draws, 40 * draws, model.latent)
     shape = math.ceil(chains / len(batch)), len(batch)
     pilot, h = posterior.sample((PILOT_DRAWS,)), posterior.sample(shape[:1])
     refuse_contradictions(model, batch, h)
@@ -75,7 +86,7 @@ def check_updates(model: LatentVariableModel, batch: Batch, draws: int) -> None:
     _refuse_difference(pairs, f"{posterior.name}.sample", name, Names.of(model.latent), DRAW_ALIKE)
 
 
-def check_joint(model: LatentVariableModel, decoder: Generative, batch: Batch, draws: int) -> None:
+def _check_joint(model: LatentVariableModel, decoder: Generative, batch: Batch, draws: int) -> None:
     """Refuse a log p(x, h) if draws of h and x from the model change when their variables are redrawn by it.
 
     Draws have the contexts and the gaps of the rows. Nothing is compared if the rows have another form than draws.

@@ -12,9 +12,8 @@ from torch import Tensor
 from jsa.batch import Batch
 from jsa.distributions import validating_values
 from jsa.errors import JsaError, UsageError
-from jsa.evaluation.drawn_as_scored import check_all_probabilities, check_joint, check_updates
-from jsa.evaluation.posterior_gradient import can_be_enumerated
-from jsa.model import Generative, LatentVariableModel
+from jsa.evaluation.drawn_as_scored import check_draws
+from jsa.model import LatentVariableModel
 from jsa.model_calls import evaluate, log_joint, posterior_of
 
 STATES_COMPARED, ROWS_COMPARED = 3, 4
@@ -58,13 +57,7 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
         with validating_values():
             _check_single_calls(model, batch)
         with torch.no_grad():
-            first_rows = _rows(batch, range(min(ROWS_COMPARED, len(batch))))
-            if can_be_enumerated(model):
-                check_all_probabilities(model, first_rows, draws)
-            else:
-                check_updates(model, first_rows, draws)
-            if isinstance(model, Generative):
-                check_joint(model, model, first_rows, draws)
+            check_draws(model, _rows(batch, range(min(ROWS_COMPARED, len(batch)))), draws)
 
 
 def _check_single_calls(model: LatentVariableModel, batch: Batch) -> None:
