@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +26,8 @@ FALSE_ALARM_RATE = 1e-6
 COMPARISONS = 3
 """Draws from q by log q, and draws of h and of x from the model by log p(x, h)."""
 PILOT_DRAWS = 64
+FEWEST_STATES, MOST_NUMBERS = 200, 20_000_000
+"""Of very wide states fewer are drawn, which bounds the memory."""
 
 DRAW_ALIKE = (
     "draw and score with the same logits, ancestors and order of variables (none shifted, none given its own value), "
@@ -35,6 +39,7 @@ SAME_MODEL = (
 )
 
 
+@torch.no_grad()
 def check_draws(model: LatentVariableModel, batch: Batch, draws: int) -> None:
     """Refuse a model whose draws do not have the distribution that it scores."""
     if can_be_enumerated(model):
@@ -70,7 +75,7 @@ def _check_updates(model: LatentVariableModel, batch: Batch, draws: int) -> None
     """Refuse a q(h | x) whose draws change when their variables are redrawn by ``log_prob``."""
     posterior = posterior_of(model, batch)
     name = f"{posterior.name}.log_prob"
-    chains, steps = _work(draws, 40 * draws, model.latent)
+    chains, steps = _work(draws, 40 * draws, model.latent.variables, model.latent.width)
     shape = math.ceil(chains / len(batch)), len(batch)
     pilot, h = posterior.sample((PILOT_DRAWS,)), posterior.sample(shape[:1])
     refuse_contradictions(model, batch, h)
@@ -92,12 +97,12 @@ def _check_joint(model: LatentVariableModel, decoder: Generative, batch: Batch, 
     Draws have the contexts and the gaps of the rows. Nothing is compared if the rows have another form than draws.
     """
     width, name = model.latent.width, f"{type(model).__name__}.log_joint"
-    chains, steps = _work(draws, 4 * draws, model.latent)
+    chains, steps = _work(draws, 4 * draws, model.latent.variables, width + batch.x[0].numel())
     h, x, layer = _generated(model, decoder, batch, math.ceil(chains / len(batch)))
     if not _is_like(batch.x, layer):
         return
     rows = torch.arange(len(h), device=h.device) % len(batch)
-    gaps = batch.x.isnan().flatten(1)[rows]
+    gaps = batch.x.isnan().reshape(len(batch), -1)[rows]
     # What is missing does not count, so that nothing may be learned from it.
     drawn = torch.cat([h, x.masked_fill(gaps, 0)], dim=-1)
     pilot = torch.cat(_generated(model, decoder, batch, PILOT_DRAWS)[:2], dim=-1).unflatten(0, (-1, len(batch)))
@@ -130,13 +135,13 @@ def _check_joint(model: LatentVariableModel, decoder: Generative, batch: Batch, 
         _refuse_difference(pairs, f"{type(model).__name__}.{sampler}", name, Names.of(model.latent, layer), SAME_MODEL)
 
 
-def _work(draws: int, updates: int, space: LatentSpace) -> tuple[int, int]:
+def _work(draws: int, updates: int, variables: int, width: int) -> tuple[int, int]:
     """Return how many states are drawn, and how many variables of each are updated.
 
     States of many variables are fewer, but not very few: a statistic is at most the root of their number.
     """
-    chains = min(draws, max(draws // 5, updates // space.variables))
-    return chains, min(space.variables, math.ceil(updates / chains))
+    chains = min(draws, max(draws // 5, updates // variables), max(FEWEST_STATES, MOST_NUMBERS // width))
+    return chains, min(variables, math.ceil(updates / chains))
 
 
 def _numbers(
@@ -154,26 +159,33 @@ def _generated(
     """Draw states and observations this many times for the context of each row."""
     name, draws = type(model).__name__, times * len(batch)
     context = None if batch.context is None else batch.context.repeat(times, *[1] * (batch.context.ndim - 1))
-    try:
+    with _explaining(name):
         h = decoder.sample_latent((draws,) if context is None else (), context)
-        observation = decoder.observation(h, context)
-    except JsaError:
-        raise
-    except Exception as error:
-        raise UsageError(
-            f"{name} cannot be sampled ({error}): sample_latent(shape, context) draws h and observation(h, context) "
-            "returns p(x | h)"
-        ) from error
     if h.shape != (draws, model.latent.width) or not model.latent.contains(h):
         raise UsageError(
             f"{name}.sample_latent returned shape {tuple(h.shape)} for {draws} states of width {model.latent.width}, "
             "or what is no state of the latent space"
         )
+    with _explaining(name):
+        observation = decoder.observation(h, context)
     if not isinstance(observation, Factorized):
         raise UsageError(
             f"{name}.observation returned {type(observation).__name__}: return Bernoulli, Categorical or Gaussian"
         )
-    return h.detach(), observation.sample().detach(), observation.layer
+    return h, observation.sample(), observation.layer
+
+
+@contextmanager
+def _explaining(name: str) -> Iterator[None]:
+    try:
+        yield
+    except JsaError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"{name} cannot be sampled ({error}): sample_latent(shape, context) must draw h, and observation(h, "
+            "context) return p(x | h)"
+        ) from error
 
 
 def _is_like(x: Tensor, layer: Layer) -> bool:
@@ -216,7 +228,7 @@ def _refuse_difference(pairs: ExchangeablePairs, sampler: str, density: str, nam
         case "state":
             what = f"a state is too {'rare' if finding.score > 0 else 'frequent'}{more}"
         case _:
-            what = f"the density of what is drawn is {off}" if finding.number == 0 else "all variables together"
+            what = f"the density of what is drawn is {off}" if finding.number < 2 else "all variables together differ"
     raise UsageError(
         f"{sampler} does not draw what {density} says: {what} ({abs(finding.score):.1f} standard deviations in "
         f"{len(pairs.old):,} draws); {mend}"
