@@ -115,8 +115,8 @@ def autoregressive(bits: int = 40, **faults: Any) -> Own:
 
 
 def warmer(bits: int, place: int) -> Tensor:
-    """Temperature 1, but 3 at one place."""
-    return torch.ones(bits).index_fill(0, torch.tensor(place), 3.0)
+    """Temperature 1, but 5 at one place."""
+    return torch.ones(bits).index_fill(0, torch.tensor(place), 5.0)
 
 
 # Other inference models
