@@ -109,13 +109,13 @@ def least_uniform(found: list[Tensor], **options: Any) -> float:
     return len(found) * min(stats.kstest(values, "uniform", **options).pvalue for values in found)
 
 
-@pytest.mark.parametrize("seeds", sizes(10, 2_000))
+@pytest.mark.parametrize("seeds", sizes(10, 200))
 @pytest.mark.parametrize("name", sorted(RIGHT.keys() - {"saturated"}))
 def test_right_models_have_uniform_p_values(name: str, seeds: int, seen: list[dict[str, Tensor]]) -> None:
     assert least_uniform(p_values_of(made(RIGHT[name]), rows(name), seeds, seen)) > FAILURE_RATE
 
 
-@pytest.mark.parametrize("seeds", sizes(10, 2_000))
+@pytest.mark.parametrize("seeds", sizes(10, 200))
 def test_where_hardly_anything_changes_p_values_are_no_smaller_than_promised(
     seeds: int, seen: list[dict[str, Tensor]]
 ) -> None:
@@ -129,7 +129,7 @@ def test_wrong_models_have_other_p_values(name: str, seen: list[dict[str, Tensor
     assert least_uniform(p_values_of(made(WRONG[name][0]), rows(name), 10, seen)) < FAILURE_RATE
 
 
-@pytest.mark.parametrize("seeds", sizes(2, 2_000))
+@pytest.mark.parametrize("seeds", sizes(2, 50))
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_models_are_refused_whatever_the_seed(name: str, seeds: int) -> None:
     make, sentence = WRONG[name]

@@ -58,10 +58,11 @@ def _check_all_probabilities(model: LatentVariableModel, batch: Batch, draws: in
     everywhere = states.unsqueeze(1).expand(-1, len(batch), -1)
     # What contradicts the known is not asked for: its log q may be anything.
     log_probabilities = posterior.log_prob(everywhere).double().where(batch.agrees(everywhere), -torch.inf)
-    for row, total in zip(batch.index.tolist(), log_probabilities.exp().sum(0).tolist(), strict=True):
+    for row, total in enumerate(log_probabilities.exp().sum(0).tolist()):
         if not math.isclose(total, 1, abs_tol=1e-3):
             raise UsageError(
-                f"{name} is not that of a distribution: q(h | x) of row {row} sums to {total:.6g} over all states"
+                f"{name} is not that of a distribution: q(h | x) of row {batch.row(row)} sums to {total:.6g} over all "
+                "states"
             )
     h = posterior.sample((draws,)).to(states.dtype)
     refuse_contradictions(model, batch, h)
@@ -117,7 +118,8 @@ def _check_joint(model: LatentVariableModel, decoder: Generative, batch: Batch, 
             values = values.masked_fill(gaps[chunk], torch.nan)
         taken = rows[chunk]
         context = None if batch.context is None else batch.context[taken]
-        some = Batch(values.reshape(-1, *batch.x.shape[1:]), batch.index[taken], context)
+        index = None if batch.index is None else batch.index[taken.cpu()]
+        some = Batch(values.reshape(-1, *batch.x.shape[1:]), index, context)
         value = log_joint(model, some, states[:, :width].unsqueeze(0))
         _refuse_not_a_number(name, some, value)
         return value[0]
@@ -207,7 +209,7 @@ def _refuse_where(
 ) -> None:
     if bool(wrong.any()):
         draw, row = wrong.nonzero()[0].tolist()
-        raise NumericalError(f"{name} is {float(value[draw, row])} at row {int(batch.index[row])}, {where}")
+        raise NumericalError(f"{name} is {float(value[draw, row])} at row {batch.row(row)}, {where}")
 
 
 def _refuse_difference(pairs: ExchangeablePairs, sampler: str, density: str, names: Names, mend: str) -> None:
