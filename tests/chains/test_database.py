@@ -337,6 +337,7 @@ def test_a_damaged_row_is_refused_when_it_is_read(damage: str, tmp_path: Path) -
 
 
 EARLIER = json.dumps({"format": 3, "rows": ROWS, "layers": [["bernoulli", 9, 2]]})
+RENAMED = ("DROP TABLE belongs_to", "ALTER TABLE other RENAME TO belongs_to")
 TEXTS = ("{", "[]", "null", "[" * 100_000, "{}", EARLIER)
 
 
@@ -351,6 +352,7 @@ TEXTS = ("{", "[]", "null", "[" * 100_000, "{}", EARLIER)
             for text in TEXTS
         ),
         (altered("DELETE FROM belongs_to"), DAMAGED),
+        (altered("CREATE TABLE other (description)", "INSERT INTO other VALUES (NULL)", *RENAMED), DAMAGED),
         (altered("DELETE FROM generations"), DAMAGED),
         *(
             (altered(f"UPDATE generations SET {column} = {value}"), DAMAGED)

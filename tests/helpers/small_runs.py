@@ -192,7 +192,9 @@ def remains(path: Path) -> dict[str, object]:
     lines = (path / "metrics.jsonl").read_text().splitlines()
     found["metrics"] = [list(_timeless(json.loads(line)).items()) for line in lines]
     for file in sorted((path / "chains").glob("*.sqlite")):
-        with closing(sqlite3.connect(file)) as connection:
+        # From a copy in memory: something may have the file open still.
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.deserialize(file.read_bytes())
             found[f"chains {file.name}"] = connection.execute("SELECT row, record FROM chains").fetchall()
     return found
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from jsa.chains.records import Records, RowNumbers, checksums, make_records, record_type
 from jsa.chains.storage import Rows, States, Storage, Times, check_description, check_rows, check_shapes, description
-from jsa.errors import CheckpointError
+from jsa.errors import CheckpointError, shortened
 from jsa.io.fault_injection import crash_point
 from jsa.latent import LatentSpace
 
@@ -204,10 +204,10 @@ class DatabaseStorage(Storage):
                 self._check_room()
             if not self._path.stat().st_size:
                 self._create()
-            (found,) = self._connection.execute("SELECT CAST(description AS BLOB) FROM belongs_to").fetchone() or (b"",)
+            found = self._connection.execute("SELECT CAST(description AS BLOB) FROM belongs_to").fetchone()
             try:
-                content = json.loads(found)
-            except (ValueError, RecursionError):
+                content = json.loads(*found)
+            except (TypeError, ValueError, RecursionError):
                 raise self._damaged("what they belong to cannot be read") from None
             check_description(f"at {self._path}", content, self._belongs_to)
             return self._last_generation()
@@ -301,10 +301,15 @@ class DatabaseStorage(Storage):
         """Return the records of consecutive rows, which is faster than asking for each."""
         with self._explaining():
             found = self._connection.execute(
-                "SELECT row, CAST(record AS BLOB) FROM chains WHERE row BETWEEN ? AND ?", rows[[0, -1]].tolist()
+                "SELECT CAST(record AS BLOB) FROM chains WHERE row BETWEEN ? AND ? ORDER BY row",
+                rows[[0, -1]].tolist(),
             )
-            stored: dict[int, bytes] = dict(found)
-        return [self._overlay.get(row) or stored.get(row, b"") for row in rows.tolist()]
+            stored = [record for (record,) in found]
+        numbers = rows.tolist()
+        if len(stored) < len(numbers):
+            # To tell which is missing.
+            stored = self._stored(numbers)
+        return [self._overlay.get(row) or record for row, record in zip(numbers, stored, strict=True)]
 
     def _verified(self, rows: RowNumbers, content: Sequence[bytes]) -> Records:
         size = self._kind.itemsize
@@ -347,7 +352,8 @@ class DatabaseStorage(Storage):
                 f"the chains at {self._path} were opened again since: use the later cache, and give each estimator a "
                 "folder of its own"
             ) from error
-        except sqlite3.Error as error:
+        # The words of an error about a damaged file may be damaged too.
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             # What is above the first byte says more than a user needs.
             match getattr(error, "sqlite_errorcode", 0) & 0xFF:
                 case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
@@ -366,7 +372,7 @@ class DatabaseStorage(Storage):
                         "write this file and its folder"
                     ) from error
                 case _:
-                    raise self._damaged(str(error)) from error
+                    raise self._damaged(shortened(error)) from error
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
