@@ -1,14 +1,15 @@
 """Untrusted numpy files.
 
 `numpy.load` allocates the size that a header states, and reports a damaged file by whichever error its parser meets
-first. Here the stated size is compared with the file before anything is allocated, nothing is ever unpickled, and
-every failure is one sentence.
+first. Here the stated size is compared with the file and with the free memory before anything is allocated, nothing is
+ever unpickled, and every failure is one sentence.
 """
 
 from __future__ import annotations
 
 import io
 import math
+import os
 import zipfile
 from pathlib import Path
 from typing import IO
@@ -16,19 +17,22 @@ from typing import IO
 import numpy as np
 
 from jsa.errors import DataError, shortened
+from jsa.io.memory import lack_of_room
+from jsa.io.regular_files import open_regular
 
 _BEST_DEFLATE = 1032  # deflate packs at most about 1032 bytes into one
 _SLACK = 1 << 12
 _LARGEST_HEADER = 1 << 14  # bytes; numpy itself refuses headers of more than 10,000
 _UNSUSPICIOUS = 1 << 28  # bytes that any archive may unpack to
 _LARGEST_RATIO = 100  # of what a larger one may unpack to, to its size; digits and tables reach 10 to 30
+_CHECKS = 2  # bytes a value beside the array: the byte that it becomes, and whether it is missing
 
 
 def read_npy(path: Path) -> np.ndarray:
     """Read the array of a .npy file."""
     try:
-        with path.open("rb") as stream:
-            return _read_array(stream, path.stat().st_size, str(path))
+        with open_regular(path) as stream:
+            return _read_array(stream, os.fstat(stream.fileno()).st_size, str(path))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -36,7 +40,7 @@ def read_npy(path: Path) -> np.ndarray:
 def read_npz(path: Path) -> dict[str, np.ndarray]:
     """Read the arrays of a .npz file, by name."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             return _read_archive(stream, path)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -48,6 +52,7 @@ def _read_archive(stream: IO[bytes], path: Path) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(stream) as archive:
             members = archive.infolist()
             _check_sizes(members, path)
+            _refuse_beyond_memory(sum(member.file_size for member in members), str(path))
             for member in members:
                 name = member.filename.removesuffix(".npy")
                 with archive.open(member) as content:
@@ -75,6 +80,11 @@ def _check_sizes(members: list[zipfile.ZipInfo], path: Path) -> None:
         )
 
 
+def _refuse_beyond_memory(needed: float, source: str) -> None:
+    if (lack := lack_of_room(needed)) is not None:
+        raise DataError(f"{source} {lack}: use fewer rows, save it as bytes (uint8), or raise --memory-limit")
+
+
 def _read_array(stream: IO[bytes], size: int, source: str) -> np.ndarray:
     try:
         # The parser reads as many bytes as a header states for itself; this buffer limits them.
@@ -92,6 +102,9 @@ def _read_array(stream: IO[bytes], size: int, source: str) -> np.ndarray:
                 f"{source} is damaged, for its header announces {announced} bytes of values "
                 f"and {size - beginning.tell()} follow: get or make the file again"
             )
+        # Numbers that may be missing are copied once more, to fill in those that are.
+        copies = 2 if dtype.kind == "f" else 1
+        _refuse_beyond_memory(copies * announced + _CHECKS * math.prod(shape), source)
         stream.seek(0)
         return np.lib.format.read_array(stream, allow_pickle=False)
     except DataError:

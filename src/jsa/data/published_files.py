@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from jsa.errors import DataError
+from jsa.io.regular_files import open_regular
 
 IMAGE_PIXELS = 28 * 28
 
@@ -114,7 +115,7 @@ def read_copy(path: Path, file: PublishedFile, remedy: str) -> bytes:
         remedy: The end of the error sentence: what the user can do about a wrong copy.
     """
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             _check_size(file, str(path), os.fstat(stream.fileno()).st_size, remedy)
             return stream.read(file.size)
     except OSError as error:

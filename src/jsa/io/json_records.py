@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from jsa.errors import UsageError, unknown_name
 from jsa.io.atomic_files import write_text
+from jsa.io.regular_files import open_regular
 
 T = TypeVar("T")
 
@@ -95,7 +96,7 @@ def read_record(kind: type[T], path: Path, *, complete: bool = False) -> T:
 def read_json(path: Path) -> Any:
     """Parse a JSON file from an untrusted source."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}: check the path") from None
@@ -116,7 +117,7 @@ def read_json(path: Path) -> Any:
 def read_number_lines(path: Path) -> Iterator[dict[str, float]]:
     """Yield the lines of a file, each a JSON object of numbers, except a last one that a crash left incomplete."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             number = 0
             while (line := file.readline(LARGEST_FILE)).endswith(b"\n"):
                 number += 1

@@ -1,16 +1,18 @@
 """Text tables: one row per line, with cells separated by commas, semicolons or tabs.
 
 A valid file of numbers is read by numpy's compiled parser. Only if that fails is the file read cell by cell, for words,
-for missing values, and to name the line and column of an error.
+for missing values, and to name the line and column of an error. Neither reads more than memory can hold.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +24,12 @@ from jsa.data.tables.cells import Cells, is_missing
 from jsa.data.tables.header import column_names, first_line_remarks, may_be_header, standing_again
 from jsa.data.tables.values import Values, as_values
 from jsa.errors import DataError, shortened
+from jsa.io.memory import lack_of_room, room
+from jsa.io.regular_files import open_regular
+
+_LONGEST_LINE = 1 << 24  # characters, which is eight million columns
+_NUMBER = 12.0  # bytes a cell: a float64, the byte that it becomes, and what an array that grows has to spare
+_CELL, _LINE = 20.0, 400.0  # bytes a cell and a line, read cell by cell: two whole numbers, a float64, and objects
 
 _DELIMITERS = "\t;,"
 """Ordered by how rarely they are part of a cell."""
@@ -36,12 +44,16 @@ class Layout:
         above: The number of lines before the header, or before the first row without a header.
         skipped: The number of lines before the first row.
         header: The cells of the header, if there is one.
+        columns: The number of cells of the first row.
+        rows: About how many rows there are, by the size of the file and the length of the first row.
     """
 
     delimiter: str
     above: int
     skipped: int
     header: tuple[str, ...] | None
+    columns: int
+    rows: float
 
     def without_header(self) -> Layout:
         """Return the layout with the first line as a row."""
@@ -131,22 +143,20 @@ def _parse(path: Path, layout: Layout) -> Float64[np.ndarray, "rows columns"]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numpy only warns about a file without rows
         return np.loadtxt(
-            path,
+            _within_memory(path, layout, _NUMBER * layout.columns),
             dtype=np.float64,
             delimiter=layout.delimiter,
             skiprows=layout.skipped,
             comments=None,
             quotechar='"',
-            encoding="utf-8-sig",
             ndmin=2,
         )
 
 
 def _layout(path: Path) -> Layout:
     """Determine the layout of a file from its first lines."""
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        written = ((number, line) for number, line in enumerate(stream, start=1) if line.strip())
-        lines = list(islice(written, 3))
+    written = ((number, line) for number, line in enumerate(_lines(path), start=1) if line.strip())
+    lines = list(islice(written, 3))
     if not lines:
         raise DataError(f"{path} is empty: a table has at least one row")
     # Spreadsheets write such a line above a table to declare the separator.
@@ -158,7 +168,43 @@ def _layout(path: Path) -> Layout:
     delimiter = said[1] if said else _delimiter([line for _, line in lines[:2]], path.suffix.lower())
     cells = _cells(first, delimiter)
     is_header = may_be_header(cells)
-    return Layout(delimiter, above, number if is_header else above, tuple(cells) if is_header else None)
+    row = lines[min(is_header, len(lines) - 1)][1]
+    return Layout(
+        delimiter,
+        above,
+        skipped=number if is_header else above,
+        header=tuple(cells) if is_header else None,
+        columns=len(_cells(row, delimiter)),
+        rows=path.stat().st_size / len(row.encode()),
+    )
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file with their ends, and refuse one that is too long for a table."""
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as stream:
+        for number, line in enumerate(iter(partial(stream.readline, _LONGEST_LINE), ""), start=1):
+            if len(line) == _LONGEST_LINE:
+                raise DataError(
+                    f"{path}: line {number} has {_LONGEST_LINE:,} characters or more, so this is not a table of text: "
+                    "choose another file"
+                )
+            yield line
+
+
+def _within_memory(path: Path, layout: Layout, bytes_a_row: float) -> Iterator[str]:
+    """Yield the lines of a table, and refuse one that does not fit into memory.
+
+    A file whose first row is longer than others has more rows than it seemed, so they are counted as they come.
+    """
+    left = room()
+    for number, line in enumerate(_lines(path), start=1):
+        needed = bytes_a_row * max(number, layout.rows)
+        if needed > left:
+            raise DataError(
+                f"{path} {lack_of_room(needed, left)}: use fewer rows, save it as a .npy file of bytes, or raise "
+                "--memory-limit"
+            )
+        yield line
 
 
 def _delimiter(lines: list[str], suffix: str) -> str:
@@ -192,22 +238,21 @@ def _walk(path: Path, layout: Layout) -> Cells:
 
 def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of each line below the header that is not blank."""
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, delimiter=layout.delimiter)
-        for cells in reader:
-            if reader.line_num > layout.skipped and cells:
-                yield reader.line_num, cells
+    lines = _within_memory(path, layout, _CELL * layout.columns + _LINE)
+    reader = csv.reader(lines, delimiter=layout.delimiter)
+    for cells in reader:
+        if reader.line_num > layout.skipped and cells:
+            yield reader.line_num, cells
 
 
 def _refuse_blank_lines(path: Path) -> None:
     """Refuse a blank line between others, because in a table of one column it is a row without a value."""
     blank = None
-    with path.open(encoding="utf-8-sig") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                blank = blank or number
-            elif blank is not None and blank > 1:
-                raise DataError(
-                    f"{path}: line {blank} is blank, which in a table of one column is a row without any value: fill "
-                    "it in, or leave it out"
-                )
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.strip():
+            blank = blank or number
+        elif blank is not None and blank > 1:
+            raise DataError(
+                f"{path}: line {blank} is blank, which in a table of one column is a row without any value: fill it "
+                "in, or leave it out"
+            )
