@@ -63,4 +63,5 @@ def declared_ranges(kind: type) -> dict[str, Range]:
 
 Seed = Annotated[int, whole()]
 Threads = Annotated[int | None, whole(1, 1024)]
+MemoryLimit = Annotated[float | None, real(above=0)]
 Fraction = Annotated[float, real(above=0, below=1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import tyro
 
 from jsa.errors import UsageError
-from jsa.ranges import Ranged, Seed, Threads
+from jsa.io.home_folder import expanded
+from jsa.io.memory import set_memory_limit
+from jsa.ranges import MemoryLimit, Ranged, Seed, Threads
 
 if TYPE_CHECKING:
     from jsa.runs.build import OpenedRun
@@ -32,6 +35,8 @@ class RunArguments(Ranged):
     """The folder of the data, if it has moved since the run."""
     threads: Threads = None
     """CPU threads; torch's default if not given."""
+    memory_limit: MemoryLimit = None
+    """Memory that the program may take, in gigabytes; nine tenths of what is free if not given."""
 
     def open(self) -> OpenedRun:
         """Set up torch as the arguments say and open the run. Torch is imported only now."""
@@ -42,6 +47,7 @@ class RunArguments(Ranged):
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         torch.set_flush_denormal(True)
+        set_memory_limit(self.memory_limit)
         return open_run(self.run, self.checkpoint, self.data_dir)
 
 
@@ -64,4 +70,20 @@ def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | No
         default=tyro.MISSING_NONPROP if default is None else default,
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
     )
-    return parsed
+    return _with_home_folders(parsed)
+
+
+def _with_home_folders(settings: T) -> T:
+    """Return settings with the home folders that their paths begin with, which a shell leaves alone after ``=``."""
+    changed: dict[str, object] = {}
+    for field in dataclasses.fields(settings):  # type: ignore[arg-type]
+        value = getattr(settings, field.name)
+        if isinstance(value, Path):
+            changed[field.name] = expanded(value)
+        elif isinstance(value, tuple):
+            changed[field.name] = tuple(expanded(one) if isinstance(one, Path) else one for one in value)
+        elif field.name == "data" and isinstance(value, str) and value.startswith("~"):
+            changed[field.name] = str(expanded(value))
+        elif dataclasses.is_dataclass(value):
+            changed[field.name] = _with_home_folders(value)
+    return dataclasses.replace(settings, **changed)  # type: ignore[type-var]

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from jsa.errors import unknown_name
+from jsa.io.home_folder import expanded
 
 DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -49,18 +50,18 @@ ENVIRONMENT_VARIABLE = "JSA_DATA_DIR"
 def default_folder() -> Path:
     """Return the default folder of downloads: that of the environment variable, else the user's data folder."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
-    return Path(named).expanduser() if named else user_folder()
+    return expanded(named) if named else user_folder()
 
 
 def user_folder() -> Path:
     """Return the folder of this program in the user's data folder."""
     home = os.environ.get("XDG_DATA_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "share") / "jsa"
+    return expanded(home or "~/.local/share") / "jsa"
 
 
 def data_folders(data_dir: Path | None) -> list[Path]:
     """Return the folders to search, starting with the one from the user."""
-    return [default_folder()] if data_dir is None else [data_dir.expanduser(), default_folder()]
+    return [default_folder()] if data_dir is None else [expanded(data_dir), default_folder()]
 
 
 def searched(folders: Sequence[Path]) -> str:

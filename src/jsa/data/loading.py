@@ -15,6 +15,7 @@ from jsa.data.salakhutdinov import mnist_salakhutdinov
 from jsa.data.splits import Splits
 from jsa.data.tables.table import SUFFIXES, TableOptions, table_splits
 from jsa.errors import DataError, UsageError, unknown_name
+from jsa.io.home_folder import expanded
 
 BUILDERS: dict[str, Callable[[Path | None, int], Splits]] = {
     "mnist-threshold": lambda data_dir, seed: mnist_threshold(),
@@ -61,7 +62,7 @@ def load(
     if name_or_path in BUILDERS:
         _refuse_table_options(name_or_path, options)
         return BUILDERS[name_or_path](data_dir, seed)
-    path = Path(name_or_path).expanduser()
+    path = expanded(name_or_path)
     if is_table(name_or_path):
         valid_file, test_file = (None if file is None else _found(file, data_dir) for file in (valid_file, test_file))
         return table_splits(_found(path, data_dir), replace(options, valid_file=valid_file, test_file=test_file))
@@ -88,9 +89,9 @@ def exists(path: Path) -> bool:
 
 def _found(path: Path, data_dir: Path | None) -> Path:
     """Find a table at its path, else by its file name in the data folder."""
-    places = [path.expanduser()]
+    places = [expanded(path)]
     if data_dir is not None:
-        places.append(data_dir.expanduser() / path.name)
+        places.append(expanded(data_dir) / path.name)
     for place in places:
         # What is not a table is refused when it is read.
         if exists(place) or place.suffix.lower() not in SUFFIXES:

@@ -136,5 +136,8 @@ def check_destination(path: Path, option: str, **formats: str) -> None:
         raise UsageError(f"there is no folder {path.parent}: make it, or choose another {option}")
     if path.is_dir():
         raise UsageError(f"{path} is a folder: choose a file for {option}")
+    if path.exists() and not path.is_file():
+        # A file would take the place of a pipe or of a device.
+        raise UsageError(f"{path} is not a file: choose another {option}")
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"the folder {path.parent} is not writable: choose another {option}")

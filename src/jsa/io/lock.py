@@ -30,6 +30,10 @@ def locked(folder: Path) -> Iterator[None]:
         raise InUseError(
             f"{folder} is in use by process {_holder(path)}: wait until it ends, or choose another folder"
         ) from None
+    except OSError:
+        # The disk is full, or no file may have any content.
+        path.unlink(missing_ok=True)
+        raise
     try:
         yield
     finally:

@@ -18,6 +18,7 @@ from jsa.data.schema import Schema
 from jsa.errors import DataError, UsageError
 from jsa.estimators import Estimator
 from jsa.estimators.registry import build_estimator
+from jsa.io.home_folder import expanded
 from jsa.latent import Layer
 from jsa.models.belief_network import BeliefNetwork
 from jsa.models.registry import build_model
@@ -169,7 +170,7 @@ def with_data_dir(config: RunConfig, data_dir: Path | None) -> RunConfig:
     """Return the configuration with another data folder, if one is given, and with the tables of these names in it."""
     if data_dir is None:
         return config
-    folder = data_dir.expanduser()
+    folder = expanded(data_dir)
 
     def moved(path: Path) -> Path:
         return folder / path.name if exists(folder / path.name) else path
@@ -184,7 +185,7 @@ def started_in(config: RunConfig, folder: Path) -> RunConfig:
 
     def found(path: Path) -> Path:
         # The folder may be on another machine, or have been moved with everything in it.
-        there = folder / path.expanduser()
+        there = folder / expanded(path)
         return path if exists(path) and not exists(there) else there
 
     data_dir = config.dataset.data_dir

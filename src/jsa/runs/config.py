@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from jsa.errors import UsageError
 from jsa.models.presets import NetworkConfig, preset
-from jsa.ranges import Fraction, Ranged, Seed, Threads, real, whole
+from jsa.ranges import Fraction, MemoryLimit, Ranged, Seed, Threads, real, whole
 from jsa.training.config import TrainingConfig
 
 
@@ -74,6 +74,9 @@ class MachineConfig(Ranged):
     """Torch device of the model, for instance cuda."""
     threads: Threads = None
     """CPU threads; torch's own choice where not given. Results are the same to the bit only for equal threads."""
+    memory_limit: MemoryLimit = None
+    """Memory that the program may take, in gigabytes: what cannot fit is refused before it begins. Nine tenths of what
+    is free where not given."""
     chains_on_disk: bool = False
     """Keep the chains in a file of the run folder instead of in memory."""
 

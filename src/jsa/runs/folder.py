@@ -6,7 +6,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jsa.errors import CheckpointError, UsageError, shortened
@@ -55,8 +55,13 @@ class RunFolder(TrainingFolder):
     def in_use(self) -> Iterator[None]:
         """Make the folder if there is none, and keep other processes out of it."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with locked(self.path):
-            yield
+        try:
+            with locked(self.path):
+                yield
+        finally:
+            # A folder in which nothing could be written is not left behind.
+            with suppress(OSError):
+                self.path.rmdir()
 
     def begin(self, config: RunConfig) -> None:
         """Make the folder and write the configuration of a new run; the folder of another run is refused."""
@@ -91,6 +96,7 @@ class RunFolder(TrainingFolder):
     def add_provenance(self, versions: Provenance) -> None:
         """Record the versions that begin or continue the run, unless they are the same as before."""
         line = json.dumps(to_record(versions)) + "\n"
+        self.read_provenance()
         before = self.provenance.read_text(encoding="utf-8") if self.provenance.is_file() else ""
         if not before.endswith(line):
             write_text(self.provenance, before + line)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from jsa.data import Dataset, Splits
     from jsa.data.dataset import InMemory
 
-FREE = ("optimization.learning_rate", "optimization.non_finite", "checkpoints.checkpoint_seconds", "dataset.data_dir")
+FREE = (
+    *("optimization.learning_rate", "optimization.non_finite", "checkpoints.checkpoint_seconds"),
+    *("dataset.data_dir", "machine.memory_limit"),
+)
 """Settings that may change when a run continues."""
 
 ROWS_COMPARED = 1000

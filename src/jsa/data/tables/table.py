@@ -20,6 +20,7 @@ from jsa.data.tables.delimited import read_csv
 from jsa.data.tables.table_warnings import about_numbers, about_words
 from jsa.data.tables.values import Values, as_values, refuse_classes_above, refuse_empty_columns
 from jsa.errors import DataError, UsageError, shortened
+from jsa.io.home_folder import expanded
 from jsa.ranges import Fraction, Ranged, Seed
 
 TEXT = (".csv", ".tsv")
@@ -125,7 +126,7 @@ def read_table(path: Path, schema: Schema) -> Dataset:
         path: The table: one array, or text.
         schema: The columns that it must have.
     """
-    table = _read_single(path.expanduser(), schema.words, schema.column_names)
+    table = _read_single(expanded(path), schema.words, schema.column_names)
     found = table.values.columns
     if found != schema.columns:
         raise DataError(
