@@ -8,8 +8,9 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 
 class JsaError(Exception):
@@ -132,31 +133,55 @@ def check_at_least(lowest: int, **numbers: float | None) -> None:
 def guarded(action: Callable[[], int]) -> int:
     """Run the action of a program and return its exit code; print an error as one sentence."""
     try:
-        code = action()
+        code = _exit_code(action)
         sys.stdout.flush()
         return code
     except JsaError as error:
-        return _fail(str(error), error.exit_code)
+        return fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        return _fail("stopped", 130)
-    except BrokenPipeError:
-        # The reader closed the pipe. The rest must not be written at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return fail("stopped", 130)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{place}{error.strerror or error}", 1)
+        broken = _drop_if_broken(sys.stdout)
+        if isinstance(broken or error, BrokenPipeError):
+            # The reader closed the pipe, who needs no sentence.
+            return 1
+        if broken is not None:
+            return fail(f"standard output cannot be written ({broken.strerror})", 1)
+        place = f"{shortened(error.filename)}: " if error.filename else ""
+        return fail(f"{place}{error.strerror or error}", 1)
     except (MemoryError, RuntimeError, TypeError) as error:
         if not _is_out_of_memory(error):
             raise
-        return _fail("not enough memory: use fewer latents, particles, samples or rows", 1)
+        return fail("not enough memory: use fewer latents, particles, samples or rows", 1)
+
+
+def fail(sentence: str, code: int) -> int:
+    """Print an error, if anybody can read it, and return the exit code."""
+    with suppress(OSError):
+        sys.stderr.write(f"jsa: {sentence}\n")
+    for stream in (sys.stdout, sys.stderr):
+        _drop_if_broken(stream)
+    return code
+
+
+def _exit_code(action: Callable[[], int]) -> int:
+    try:
+        return action()
+    except SystemExit as stop:
+        # So the parser of arguments ends after help, or after an error that it has printed.
+        return int(stop.code or 0)
+
+
+def _drop_if_broken(stream: TextIO) -> OSError | None:
+    """Return why a standard stream cannot be written, None if it can. Nothing more of it is then written at exit."""
+    try:
+        stream.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return error
+    return None
 
 
 def _is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out, for which torch has no exception type on the CPU."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
-
-
-def _fail(sentence: str, code: int) -> int:
-    sys.stderr.write(f"jsa: {sentence}\n")
-    return code

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
+from jsa.cli.process import own_process
 from jsa.errors import guarded, unknown_name
 
 COMMANDS = {
@@ -26,14 +27,15 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 1 for a failure, 2 for incorrect usage."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if isinstance(sys.stdout, TextIOWrapper):
-        # A table may contain characters that the terminal cannot show.
-        sys.stdout.reconfigure(errors="backslashreplace")
-    return guarded(lambda: _run(given))
+    if arguments is None:
+        return own_process(lambda: _run(sys.argv[1:]))
+    return guarded(lambda: _run(list(arguments)))
 
 
 def _run(given: list[str]) -> int:
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A table may contain characters that the terminal cannot show.
+        sys.stdout.reconfigure(errors="backslashreplace")
     if not given or given[0] in ("-h", "--help"):
         print(_help())
         return 0 if given else 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -12,6 +14,9 @@ from jsa.errors import JsaError
 from jsa.evaluation.rows import Progress
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+STORM_SECONDS = 2.0
+"""A signal again within this time is the same request; after it, somebody does not want to wait for the state."""
 
 
 class StopRequestedError(Exception):
@@ -38,7 +43,7 @@ class StopRequest:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take Ctrl-C and SIGTERM as requests. The handlers before are restored at the end, and for a second signal.
+        """Take Ctrl-C and SIGTERM as requests. The handlers before are restored at the end, and for a later signal.
 
         Only the main thread may install handlers: in another one this does nothing.
         """
@@ -53,9 +58,14 @@ class StopRequest:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+        first = math.inf
+
         def request(number: int, frame: FrameType | None) -> None:
-            self.number = number
-            restore()
+            nonlocal first
+            first, self.number = min(first, time.monotonic()), number
+            if time.monotonic() - first >= STORM_SECONDS:
+                restore()
+                signal.raise_signal(number)
 
         for number in before:
             signal.signal(number, request)
