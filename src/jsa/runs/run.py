@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,17 +11,19 @@ from typing import Any, Literal
 
 import torch
 
-from jsa.data import Dataset, Splits, batches_in_epoch
+from jsa.data import Splits, batches_in_epoch
 from jsa.data.schema import written_columns
-from jsa.errors import UsageError
+from jsa.errors import UsageError, shortened
 from jsa.estimators.registry import check_options, estimator_class, option_defaults
 from jsa.evaluation.ancestral_samples import contexts_of, sample_rows
 from jsa.evaluation.rows import Subset
 from jsa.io.atomic_files import write_arrays
+from jsa.io.memory import set_memory_limit
 from jsa.io.provenance import provenance
 from jsa.learner import Learner
 from jsa.runs.build import Model, load_splits, load_splits_again, make_estimator, make_model
 from jsa.runs.config import RunConfig
+from jsa.runs.feasibility import check_run, refuse_large_model
 from jsa.runs.final_test import Scoring
 from jsa.runs.folder import RunFolder, refuse_existing, unused
 from jsa.runs.identity import DataIdentity, identity, rows_identity
@@ -63,11 +66,17 @@ class Changes:
 
     learning_rate: float | None = None
     non_finite: Literal["stop", "skip"] | None = None
+    memory_limit: float | None = None
 
     def applied(self, config: RunConfig) -> RunConfig:
         """Return the configuration with these settings."""
         given = {name: value for name, value in vars(self).items() if value is not None}
-        return replace(config, optimization=replace(config.optimization, **given))
+        machine = {name: given.pop(name) for name in ("memory_limit",) if name in given}
+        return replace(
+            config,
+            optimization=replace(config.optimization, **given),
+            machine=replace(config.machine, **machine),
+        )
 
 
 def run(config: RunConfig, out: Path | None = None, stop: StopRequest | None = None) -> Outcome:
@@ -85,7 +94,7 @@ def run(config: RunConfig, out: Path | None = None, stop: StopRequest | None = N
     splits = load_splits(config)
     model = _make_model(config, splits)
     path = out or unused(Path("runs") / f"{Path(splits.name).stem}-{config.model}-{config.estimator}-seed{config.seed}")
-    try_method(config, model, splits.train)
+    check_run(config, model, splits)
     folder = RunFolder(path)
     with folder.in_use():
         folder.begin(config)
@@ -111,6 +120,7 @@ def resume(path: Path, changes: Changes, stop: StopRequest | None = None, data_d
         # A run without a state begins again, and may do so with a table that was mended.
         splits = load_splits_again(changed, folder, data_dir, may_differ=not folder.state.is_file())
         model = _make_model(changed, splits)
+        check_run(changed, model, splits)
         if changed != config:
             folder.write_config(changed)
         folder.prepare_to_continue()
@@ -138,6 +148,7 @@ def _check_method(config: RunConfig) -> None:
 def _make_model(config: RunConfig, splits: Splits) -> Model:
     """Make the model, once data and method are found to fit."""
     check_rows_stay(config, estimator_class(config.estimator), splits.train.rows_change)
+    refuse_large_model(config, splits.schema)
     return make_model(config, splits.schema)
 
 
@@ -205,19 +216,18 @@ def prepare_machine(config: RunConfig) -> None:
     torch.set_flush_denormal(True)
     if config.machine.threads is not None:
         torch.set_num_threads(config.machine.threads)
+    set_memory_limit(config.machine.memory_limit)
     try:
-        torch.zeros(1, device=config.machine.device)
-    except (RuntimeError, AssertionError) as error:
-        sentence = str(error).splitlines()[0]
-        raise UsageError(f"the device {config.machine.device} cannot be used here ({sentence})") from error
-
-
-def try_method(config: RunConfig, model: Model, rows: Dataset) -> None:
-    """Make one estimate of two rows and drop it: what a method refuses, it refuses before anything is written."""
-    small = replace(config, machine=replace(config.machine, chains_on_disk=False))
-    batch = rows.batch(torch.arange(min(2, len(rows))))
-    with torch.random.fork_rng():
-        make_estimator(small, model, rows, RunFolder(Path())).eval()(model, batch)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Some devices take tensors and never give them back.
+            torch.ones(1, device=config.machine.device).item()
+    except Exception as error:  # a device that is not there fails in any way
+        reason = shortened(next(iter(str(error).splitlines()), type(error).__name__))
+        raise UsageError(
+            f"the device '{shortened(config.machine.device)}' cannot be used here ({reason}): choose another --device, "
+            "such as cpu"
+        ) from error
 
 
 def draw(model: Model, splits: Splits, folder: RunFolder, seed: int) -> None:

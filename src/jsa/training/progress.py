@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, TextIO
 
 from tqdm import tqdm
@@ -16,8 +17,34 @@ from jsa.evaluation.rows import Progress
 from jsa.training.callbacks import Callback
 from jsa.training.state import State
 
+BAR_SECONDS = 1.0
+"""The time between two refreshes of a bar, whose clock so goes on inside a long step."""
+
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
+
+
+class Heartbeat:
+    """Calls a function again and again from a thread of its own, so that a long step does not look like a hang.
+
+    Args:
+        beat: The function.
+        seconds: The time between two calls.
+    """
+
+    def __init__(self, beat: Callable[[], object], seconds: float) -> None:
+        self._ended = Event()
+        self._thread = Thread(target=self._run, args=(beat, seconds), daemon=True)
+        self._thread.start()
+
+    def _run(self, beat: Callable[[], object], seconds: float) -> None:
+        while not self._ended.wait(seconds):
+            beat()
+
+    def end(self) -> None:
+        """Call the function no more."""
+        self._ended.set()
+        self._thread.join()
 
 
 class ProgressBar(Callback):
@@ -27,6 +54,7 @@ class ProgressBar(Callback):
         self._epochs = epochs
         self._bar = tqdm(total=epochs * steps_per_epoch, unit="step", dynamic_ncols=True, smoothing=0.05)
         self._figures = ""
+        self._heartbeat = Heartbeat(self._bar.refresh, BAR_SECONDS)
 
     def start(self, state: State) -> None:
         # Done before the clock of the bar began, so that they do not count for its speed.
@@ -48,21 +76,41 @@ class ProgressBar(Callback):
         self._bar.write(f"note: {sentence}", file=sys.stderr)
 
     def end(self) -> None:
+        self._heartbeat.end()
         self._bar.close()
 
 
 class Lines(Callback):
-    """A line per epoch, for files and pipes."""
+    """A line per epoch, for files and pipes, and one each minute of a longer epoch.
 
-    def __init__(self, epochs: int, stream: TextIO) -> None:
-        self._epochs = epochs
+    Args:
+        epochs: The number of epochs.
+        steps: The number of steps of all of them.
+        stream: Where to write.
+        patience: The seconds without a line after which there is one in the middle of an epoch.
+    """
+
+    def __init__(self, epochs: int, steps: int, stream: TextIO, patience: float = 60.0) -> None:
+        self._epochs, self._steps = epochs, steps
         self._stream = stream
-        self._started = time.monotonic()
+        self._patience = patience
+        self._started = self._written = time.monotonic()
         self._done_before = 0
+        self._doing = ""
+        self._heartbeat = Heartbeat(self._tell_what_it_is_doing, min(1.0, patience))
 
     def start(self, state: State) -> None:
         self._started = time.monotonic()
         self._done_before = state.progress.epoch - 1
+        self.step(state)
+
+    def step(self, state: State) -> None:
+        self._doing = (
+            f"epoch {state.progress.epoch}/{self._epochs}, {state.progress.step:,} of {self._steps:,} steps done"
+        )
+
+    def validating(self, done: int, rows: int) -> None:
+        self._doing = f"{self._doing.partition(', validating')[0]}, validating {100 * done // rows} %"
 
     def epoch(self, state: State, record: Mapping[str, object]) -> None:
         done = state.progress.epoch
@@ -73,7 +121,16 @@ class Lines(Callback):
     def note(self, sentence: str) -> None:
         self._write(f"note: {sentence}")
 
+    def end(self) -> None:
+        self._heartbeat.end()
+
+    def _tell_what_it_is_doing(self) -> None:
+        now = time.monotonic()
+        if self._doing and now - self._written >= self._patience:
+            self._write(f"{self._doing} after {duration(now - self._started)}")
+
     def _write(self, line: str) -> None:
+        self._written = time.monotonic()
         self._stream.write(line + "\n")
         self._stream.flush()
 
@@ -106,14 +163,20 @@ class Events(Callback):
 
 def display(epochs: int, steps_per_epoch: int) -> Callback:
     """Return a bar if standard error is a terminal, lines otherwise."""
-    return ProgressBar(epochs, steps_per_epoch) if sys.stderr.isatty() else Lines(epochs, sys.stderr)
+    if sys.stderr.isatty():
+        return ProgressBar(epochs, steps_per_epoch)
+    return Lines(epochs, epochs * steps_per_epoch, sys.stderr)
 
 
 @contextmanager
 def evaluation_progress(rows: int, label: str) -> Iterator[Progress]:
     """Yield what takes the progress of a long evaluation: a bar if standard error is a terminal."""
     with tqdm(total=rows, unit="row", desc=label, dynamic_ncols=True, leave=False, disable=None) as bar:
-        yield bar.update
+        heartbeat = Heartbeat(bar.refresh, BAR_SECONDS)
+        try:
+            yield bar.update
+        finally:
+            heartbeat.end()
 
 
 def figures(record: Mapping[str, object]) -> str:

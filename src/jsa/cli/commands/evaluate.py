@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from jsa.cli.arguments import RunArguments, parse, refuse_split_of_other_data
 from jsa.errors import UsageError
 from jsa.io.atomic_files import check_destination, write_arrays
 from jsa.io.json_records import write_json
 from jsa.ranges import whole
+
+if TYPE_CHECKING:
+    from jsa.evaluation.rows import Rows
+    from jsa.model import LatentVariableModel
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,7 @@ def run(arguments: Sequence[str]) -> None:
     dataset = opened.splits.parts[parsed.split] if parsed.data is None else read_table(parsed.data, opened.shape)
     kind, part = ("split", parsed.split) if parsed.data is None else ("data", str(parsed.data))
     rows = Subset.spread(dataset, parsed.rows)
+    _check(parsed, opened.model, rows)
     with evaluation_progress(len(rows), part) as progress:
         if parsed.exact:
             by_row = exact_row_likelihoods(opened.model, rows, progress=progress)
@@ -108,6 +115,30 @@ def run(arguments: Sequence[str]) -> None:
     _write(parsed.json, {**record, "bounds": figures_record(bounds)})
     for particles, bound in bounds.items():
         print(f"{'ELBO' if particles == 1 else f'bound with {particles} particles'} {bound:.3f}")
+
+
+def _check(parsed: EvaluateArguments, model: LatentVariableModel, rows: Rows) -> None:
+    """Refuse an evaluation that does not fit into memory, and tell how long it will take if that is long."""
+    from jsa.evaluation.annealing import annealed_row_likelihoods, inverse_temperatures
+    from jsa.evaluation.likelihood import exact_row_likelihoods, row_likelihoods
+    from jsa.runs.cost import cost_at, enumeration_cost, rows_cost
+    from jsa.runs.feasibility import announce, refuse_beyond_memory
+
+    if parsed.exact:
+        found, times = enumeration_cost(model, rows, exact_row_likelihoods), 1.0
+        refuse_beyond_memory(found.bytes, "the sum over all states", "leave out --exact")
+    elif (steps := parsed.annealing_steps) is not None:
+        # A temperature is a float in a tensor, then an object in a list.
+        ladder = cost_at(steps, inverse_temperatures, 1000).bytes + 2.0 * sys.getsizeof(0.5) * steps
+        refuse_beyond_memory(ladder, f"a ladder of {steps:,} temperatures", "lower --annealing-steps")
+        few = min(steps, 20)
+        found = rows_cost(rows, parsed.samples_a_row, partial(annealed_row_likelihoods, model, steps=few))
+        times = steps / few
+    else:
+        found = rows_cost(rows, parsed.samples_a_row, partial(row_likelihoods, model))
+        times = 2.0 if parsed.bounds else 1.0
+    refuse_beyond_memory(found.bytes, f"an evaluation with {parsed.samples_a_row:,} samples per row", "lower --samples")
+    announce(times * found.seconds, "this evaluation")
 
 
 def _write(path: Path | None, record: Mapping[str, object]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,12 +57,19 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.data.tables.table import read_table
     from jsa.evaluation.codes import class_numbers, most_probable
     from jsa.evaluation.imputation import impute
+    from jsa.evaluation.rows import Subset
+    from jsa.runs.cost import rows_cost
+    from jsa.runs.feasibility import announce, refuse_beyond_memory
     from jsa.training.progress import evaluation_progress
 
     opened = parsed.open()
     rows = read_table(parsed.data, opened.shape)
     if rows.missing is None:
         raise UsageError(f"{parsed.data} has no missing values: there is nothing to fill in")
+    incomplete_rows = Subset(rows, rows.missing.any(-1).nonzero().flatten())
+    cost = rows_cost(incomplete_rows, parsed.samples, partial(impute, opened.model))
+    refuse_beyond_memory(cost.bytes, f"filling in a row by {parsed.samples:,} samples", "lower --samples")
+    announce(cost.seconds, "this")
     with evaluation_progress(len(rows), "rows") as progress:
         filled = impute(opened.model, rows, parsed.samples, draw=parsed.draw, seed=parsed.seed, progress=progress)
     x, missing = most_probable(opened.model.observed, filled.x), rows.missing

@@ -32,12 +32,18 @@ def run(arguments: Sequence[str]) -> None:
 
     from jsa.data.schema import written_columns
     from jsa.evaluation.ancestral_samples import contexts_of, sample_rows
+    from jsa.runs.cost import cost_at
+    from jsa.runs.feasibility import refuse_beyond_memory
     from jsa.runs.plots import save_grid
 
     opened = parsed.open()
     shape = opened.shape
     out = parsed.out or parsed.run / f"samples-{parsed.seed}.{'csv' if shape.image_shape is None else 'png'}"
     contexts = contexts_of(opened.splits.valid, parsed.count) if shape.context_columns else None
+    if contexts is None:
+        # Beside the samples, what is written of them is in memory once more.
+        needed = 2 * cost_at(parsed.count, lambda count: sample_rows(opened.model, count, 0), 100).bytes
+        refuse_beyond_memory(needed, f"a draw of {parsed.count:,} samples", "lower --count")
     samples = sample_rows(opened.model, parsed.count, parsed.seed, contexts)
     if out.suffix == ".png":
         save_grid(out, samples.means, shape.image_shape, shape.classes)

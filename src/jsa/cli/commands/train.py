@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jsa.cli.arguments import parse
 from jsa.errors import UsageError
+from jsa.io.home_folder import expanded
 from jsa.models.presets import preset
 from jsa.runs.config import MethodConfig, RunConfig
 from jsa.runs.folder import read_config
@@ -32,8 +33,8 @@ class TrainArguments(RunConfig):
     """The config.json of an earlier run, or one written by hand: its options become the defaults. With another --model,
     --estimator or --epochs, the network, the method or --switch-epoch has its own defaults again."""
     resume: Path | None = None
-    """Continue the run in this folder with its own options; only --learning-rate and --non-finite may change, and
-    --data-dir says where its data is now."""
+    """Continue the run in this folder with its own options; only --learning-rate, --non-finite and --memory-limit may
+    change, and --data-dir says where its data is now."""
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -59,16 +60,17 @@ def resume_arguments(arguments: Sequence[str]) -> argparse.Namespace | None:
     if "--resume" not in flags or flags & {"-h", "--help"}:
         return None
     parser = argparse.ArgumentParser(prog="jsa train", add_help=False, allow_abbrev=False)
-    parser.add_argument("--resume", type=Path, metavar="RUN")
+    parser.add_argument("--resume", type=expanded, metavar="RUN")
     parser.add_argument("--learning-rate", "--learning_rate", type=float)
     parser.add_argument("--non-finite", "--non_finite", choices=("stop", "skip"))
-    parser.add_argument("--data-dir", "--data_dir", type=Path)
+    parser.add_argument("--memory-limit", "--memory_limit", type=float)
+    parser.add_argument("--data-dir", "--data_dir", type=expanded)
     given, others = parser.parse_known_args(list(arguments))
     if others:
         raise UsageError(
-            f"--resume continues a run with its own options, so {others[0]} cannot be given: only --learning-rate and "
-            "--non-finite may change, and --data-dir says where its data is now; for a new run with some of its "
-            "options use --config"
+            f"--resume continues a run with its own options, so {others[0]} cannot be given: only --learning-rate, "
+            "--non-finite and --memory-limit may change, and --data-dir says where its data is now; for a new run with "
+            "some of its options use --config"
         )
     return given
 
@@ -80,7 +82,8 @@ def _resume(given: argparse.Namespace) -> None:
 
     if finished(RunFolder.open(given.resume)) is not None:
         print(f"the run {given.resume} is finished")
-    _show(resume(given.resume, Changes(given.learning_rate, given.non_finite), StopRequest(), given.data_dir))
+    changes = Changes(given.learning_rate, given.non_finite, given.memory_limit)
+    _show(resume(given.resume, changes, StopRequest(), given.data_dir))
 
 
 def _show(outcome: Outcome) -> None:
@@ -102,7 +105,7 @@ def default_arguments(arguments: Sequence[str]) -> TrainArguments:
     first_look.add_argument("--model")
     first_look.add_argument("--estimator")
     first_look.add_argument("--epochs", type=int)
-    first_look.add_argument("--config", type=Path)
+    first_look.add_argument("--config", type=expanded)
     try:
         named, _ = first_look.parse_known_args(list(arguments))
     except argparse.ArgumentError:

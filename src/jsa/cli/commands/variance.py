@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jsa.estimators import Estimator
     from jsa.evaluation.gradient_variance import GradientReport
     from jsa.evaluation.results import LogVariance
+    from jsa.model import LatentVariableModel
     from jsa.runs.build import OpenedRun
 
 
@@ -78,6 +79,8 @@ def run(arguments: Sequence[str]) -> None:
     # All methods are built before any is measured, so that a refusal comes before the work.
     methods = [_prepare(name, parsed, opened, state, batch) for name in dict.fromkeys(parsed.estimators)]
     with_chains = any(method.estimator.chains is not None for method in methods)
+    move = _seconds_of_a_move(opened.model, batch) if with_chains else 0.0
+    _announce(parsed, methods, 0.0 if can_be_enumerated(opened.model) else move * parsed.reference_moves, move)
     reference = posterior_gradient(opened.model, batch, parsed.reference_moves) if with_chains else None
     _print_head()
     figures = {}
@@ -115,11 +118,13 @@ class _Method:
 
     Attributes:
         untrained: Whether it has learned parts that this run does not have.
+        seconds: How long a gradient takes.
     """
 
     name: str
     estimator: Estimator
     untrained: bool
+    seconds: float
 
     @property
     def particles(self) -> int | None:
@@ -165,12 +170,11 @@ def _take_weights(parsed: VarianceArguments, opened: OpenedRun) -> Path:
 
 
 def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Path, batch: Batch) -> _Method:
-    """Build a method with all that the run knows of it, and make one estimate of two rows to reveal refusals."""
-    import torch
-
+    """Build a method with all that the run knows of it, and refuse a gradient that does not fit into memory."""
     from jsa.estimators.registry import build_estimator, option_defaults
     from jsa.runs.build import take_chains
-    from jsa.torch_contexts import in_evaluation_mode
+    from jsa.runs.cost import step_cost
+    from jsa.runs.feasibility import refuse_beyond_memory
     from jsa.training.state import load_estimator
 
     train, method = opened.splits.train, opened.config.method
@@ -180,7 +184,14 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
     defaults = option_defaults(name)
     options = {option: value for option, value in {**known.given, **parsed.method.given}.items() if option in defaults}
     inputs = train.schema.observed_width + train.schema.context_width
-    estimator = build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=options)
+
+    def build(particles: int | None) -> Estimator:
+        here = options if particles is None else {**options, "particles": particles}
+        return build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=here)
+
+    estimator, cost = build(None), step_cost(opened.model, build, train, len(batch))
+    lower = "" if name == "enumeration" else " or --particles"
+    refuse_beyond_memory(cost.bytes, f"a gradient of {name} with {len(batch):,} rows", f"lower --rows{lower}")
     # Learned parts are valid for the options that they were learned with, apart from the number of particles.
     as_it_learned = {**defaults, **options, "particles": None} == {**defaults, **method.given, "particles": None}
     trained = of_the_run and as_it_learned and state.is_file()
@@ -188,9 +199,31 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
         load_estimator(state, estimator)
     if estimator.chains is not None:
         take_chains(estimator.chains, opened, state, batch.row_numbers)
-    with in_evaluation_mode(estimator), torch.random.fork_rng():
-        estimator(opened.model, batch.take(torch.arange(min(2, len(batch)))))
-    return _Method(name, estimator, not trained and estimator.learns)
+    return _Method(name, estimator, not trained and estimator.learns, cost.seconds)
+
+
+def _seconds_of_a_move(model: LatentVariableModel, batch: Batch) -> float:
+    """Return how long a move of the chains of a batch takes."""
+    import torch
+
+    from jsa.evaluation.posterior_gradient import MOVES_AT_ONCE, moved
+    from jsa.model_calls import posterior_of
+    from jsa.runs.cost import cost
+
+    with torch.no_grad(), torch.random.fork_rng():
+        posterior = posterior_of(model, batch)
+        state = posterior.sample()
+        return cost(lambda: moved(model, batch, posterior, state, MOVES_AT_ONCE)).seconds / MOVES_AT_ONCE
+
+
+def _announce(parsed: VarianceArguments, methods: Sequence[_Method], reference: float, move: float) -> None:
+    """Tell about how long the gradients, the moves between them and the long chains take, if that is long."""
+    from jsa.runs.feasibility import announce
+
+    rounds = {method.name: 1 if method.estimator.chains is None else 2 for method in methods}
+    gradients = sum(parsed.draws * rounds[method.name] * method.seconds for method in methods)
+    moves = sum(parsed.draws * parsed.moves * move for method in methods if rounds[method.name] == 2)
+    announce(reference + gradients + moves, "this comparison")
 
 
 def _print_head() -> None:

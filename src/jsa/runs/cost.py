@@ -1,0 +1,213 @@
+"""The memory and time that some work takes, from measuring small parts of it.
+
+Memory is linear in the number of states that are evaluated together, and time in the number of all. So two small parts
+give both at full size for any model and method, and nothing is known here of layers or of what a method computes.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from jsa.estimators import Enumeration, Estimator
+from jsa.evaluation.rows import Rows, Subset, states_in_chunk
+from jsa.io.memory import lack_of_room
+from jsa.latent import ENUMERATION_LIMIT, LatentSpace
+from jsa.model import LatentVariableModel
+
+SLOW_SECONDS = 60.0
+"""Work that takes longer is announced, and measured with more care."""
+
+_NUMBERS_MEASURED = 1 << 20  # in the widest tensor of a small part
+_STATES_MEASURED = 1 << 9  # enough that a step of them is not all overhead
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The bytes that some work has at once at the most, and the seconds that it takes."""
+
+    bytes: float
+    seconds: float
+
+
+def cost(work: Callable[[], object]) -> Cost:
+    """Do some work twice, and return what it takes."""
+    with _LiveTensors() as tensors:
+        work()
+    # Timed the second time, when all that is loaded at first use has been.
+    began = time.perf_counter()
+    work()
+    return Cost(tensors.most, time.perf_counter() - began)
+
+
+def cost_at(size: int, work: Callable[[int], object], small: int) -> Cost:
+    """Return the cost of work of a size, which is done at two small sizes if it is larger than they are.
+
+    Example:
+        >>> taken = cost_at(10**9, torch.zeros, small=1000)
+        >>> round(taken.bytes / 1e9)
+        4
+    """
+    if size <= 2 * small:
+        return cost(partial(work, size))
+    one, two = cost(partial(work, small)), cost(partial(work, 2 * small))
+    slope = max(0.0, two.bytes - one.bytes) / small
+    needed = two.bytes + slope * (size - 2 * small)
+    seconds = two.seconds * size / (2 * small)
+    if seconds > SLOW_SECONDS and lack_of_room(needed) is None:
+        # Small tensors stay in the processor's cache, where a state takes less time than in a large step.
+        larger = min(size, 32 * small)
+        seconds = cost(partial(work, larger)).seconds * size / larger
+    return Cost(needed, seconds)
+
+
+def step_cost(
+    model: LatentVariableModel, build: Callable[[int | None], Estimator], rows: Rows, batch_size: int
+) -> Cost:
+    """Return the cost of a step of training. It changes neither the model nor anything random.
+
+    Whatever the method refuses is refused here, by the small steps.
+
+    Args:
+        model: The model.
+        build: Makes the estimator with so many particles, or as it is configured for None.
+        rows: The training rows.
+        batch_size: The rows of a step.
+    """
+    estimator = build(None)
+    enumerated = isinstance(estimator, Enumeration)
+    particles = _count(model.latent) if enumerated else getattr(estimator, "particles", 1)
+
+    def step(states: int) -> None:
+        together = min(particles, states)
+        made = estimator if together == particles or enumerated else build(together)
+        seen: Any = _FirstStates(model, together) if enumerated else model
+        made.eval()(seen, rows.batch(torch.arange(max(1, states // together)), _device(model))).loss.backward()
+        model.zero_grad()
+
+    # A method without particles may evaluate any number of states for a row.
+    small = _states_measured(model) if enumerated or hasattr(estimator, "particles") else 1
+    with torch.random.fork_rng(), torch.enable_grad():
+        found = cost_at(min(batch_size, len(rows)) * particles, step, small)
+    return Cost(found.bytes + enumerated * _bytes_of_list(model.latent), found.seconds)
+
+
+def rows_cost(rows: Rows, samples: int, work: Callable[[Rows, int], object]) -> Cost:
+    """Return the cost of work with rows and samples of each, some thousand of which are evaluated at a time.
+
+    Args:
+        rows: The rows.
+        samples: The samples of each row.
+        work: The work with given rows and samples.
+    """
+    at_once = states_in_chunk(rows)
+    together = min(samples, at_once)
+    some = Subset.first(rows, max(1, at_once // together))
+    chunk = cost(lambda: work(some, together))
+    seconds = chunk.seconds * len(rows) / len(some) * samples / together
+    if samples <= 4 * at_once:
+        return Cost(chunk.bytes, seconds)
+    # With many samples, what is kept of each of them outgrows what a chunk takes.
+    one = Subset.first(rows, 1)
+    return Cost(cost_at(samples, lambda count: work(one, count), 2 * at_once).bytes, seconds)
+
+
+def enumeration_cost(model: LatentVariableModel, rows: Rows, work: Callable[[Any, Rows], object]) -> Cost:
+    """Return the cost of work with rows and a model that goes through all latent states for each row."""
+    one, at_once = Subset.first(rows, 1), states_in_chunk(rows)
+    row = cost_at(_count(model.latent), lambda count: work(_FirstStates(model, count), one), 2 * at_once)
+    return Cost(row.bytes + _bytes_of_list(model.latent), row.seconds * len(rows))
+
+
+class _LiveTensors(TorchDispatchMode):
+    """Counts the bytes of the tensors that operations return until they are freed."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.most = self._alive = 0
+        self._known: set[int] = set()
+
+    def __torch_dispatch__(
+        self,
+        operation: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        found = operation(*args, **(kwargs or {}))
+        given = {id(storage) for storage in _storages((args, kwargs))}
+        for storage in _storages(found):
+            # Views share the storage of what they view.
+            if id(storage) not in given | self._known:
+                self._known.add(id(storage))
+                self._alive += storage.nbytes()
+                weakref.finalize(storage, self._forget, id(storage), storage.nbytes())
+        self.most = max(self.most, self._alive)
+        return found
+
+    def _forget(self, name: int, size: int) -> None:
+        self._known.discard(name)
+        self._alive -= size
+
+
+def _storages(values: object) -> list[torch.UntypedStorage]:
+    return [leaf.untyped_storage() for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
+
+
+class _FirstStates:
+    """A model whose latent space has as many states as are to be measured, all of them zeros."""
+
+    def __init__(self, model: LatentVariableModel, count: int) -> None:
+        self._model = model
+        self.latent = _Shortened(model.latent.layers)
+        self.latent.enumerated = count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+class _Shortened(LatentSpace):
+    """A latent space of which only some states are enumerated."""
+
+    @property
+    def enumerated(self) -> int:
+        """The number of these states."""
+        return int(self.__dict__["enumerated"])
+
+    @enumerated.setter
+    def enumerated(self, count: int) -> None:
+        self.__dict__["enumerated"] = count
+
+    def enumerate(self, dtype: torch.dtype = torch.float32, device: torch.device | None = None) -> Tensor:
+        return torch.zeros(self.enumerated, self.width, dtype=dtype, device=device)
+
+
+def _count(latent: LatentSpace) -> int:
+    """Return the number of states of a latent space, or let it refuse to be enumerated."""
+    if latent.states > ENUMERATION_LIMIT:
+        latent.enumerate()
+    return int(latent.states)
+
+
+def _bytes_of_list(latent: LatentSpace) -> float:
+    """Return the bytes of the list of all states, a tuple each, from which their tensor is made."""
+    return latent.states * (sys.getsizeof((0.0,) * latent.width) + sys.getsizeof([None]) - sys.getsizeof([]))
+
+
+def _states_measured(model: LatentVariableModel) -> int:
+    widest = max((size for parameter in model.parameters() for size in parameter.shape), default=1)
+    return max(16, min(_STATES_MEASURED, _NUMBERS_MEASURED // widest))
+
+
+def _device(model: LatentVariableModel) -> torch.device:
+    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
