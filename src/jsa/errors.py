@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import math
 import operator
 import os
@@ -148,7 +149,8 @@ def guarded(action: Callable[[], int]) -> int:
         if broken is not None:
             return fail(f"standard output cannot be written ({broken.strerror})", 1)
         place = f"{shortened(error.filename)}: " if error.filename else ""
-        return fail(f"{place}{error.strerror or error}", 1)
+        remedy = ", for the shell limits the size of files: raise ulimit -f" if error.errno == errno.EFBIG else ""
+        return fail(f"{place}{error.strerror or error}{remedy}", 1)
     except (MemoryError, RuntimeError, TypeError) as error:
         if not _is_out_of_memory(error):
             raise

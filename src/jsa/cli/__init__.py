@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 
 from jsa.cli.process import own_process
-from jsa.errors import guarded, unknown_name
 
 COMMANDS = {
     "train": "train and test a model, and keep all results in a run folder",
@@ -29,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 1 for a failure, 2 for incorrect usage."""
     if arguments is None:
         return own_process(lambda: _run(sys.argv[1:]))
+    from jsa.errors import guarded
+
     return guarded(lambda: _run(list(arguments)))
 
 
@@ -45,6 +46,8 @@ def _run(given: list[str]) -> int:
         print(f"jsa {__version__}")
         return 0
     if given[0] not in COMMANDS:
+        from jsa.errors import unknown_name
+
         raise unknown_name("command", given[0], COMMANDS)
     importlib.import_module(f"jsa.cli.commands.{given[0]}").run(given[1:])
     return 0

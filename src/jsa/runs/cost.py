@@ -137,6 +137,11 @@ class _LiveTensors(TorchDispatchMode):
         self.most = self._alive = 0
         self._known: set[int] = set()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # To skip the compiler, torch would import it first, which takes seconds.
+        return False
+
     def __torch_dispatch__(
         self,
         operation: Callable[..., Any],
