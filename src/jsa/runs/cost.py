@@ -99,7 +99,8 @@ def step_cost(
     small = _states_measured(model) if enumerated or hasattr(estimator, "particles") else 1
     with torch.random.fork_rng(), torch.enable_grad():
         found = cost_at(min(batch_size, len(rows)) * particles, step, small)
-    return Cost(found.bytes + enumerated * _bytes_of_list(model.latent), found.seconds)
+    listed = _bytes_of_list(model.latent) if enumerated else 0.0
+    return Cost(found.bytes + listed, found.seconds)
 
 
 def rows_cost(rows: Rows, samples: int, work: Callable[[Rows, int], object]) -> Cost:
