@@ -15,7 +15,7 @@ STORM = 30
 
 
 def shell(command: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": ""}
     return subprocess.run(
         ["bash", "-c", command.replace("jsa", f"{sys.executable} -m jsa", 1)],
         capture_output=True,

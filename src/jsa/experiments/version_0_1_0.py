@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = json.loads("""{
   "validation": {"validate_every": 5, "validation_samples": 100, "validation_rows": null, "stop_after": null,
     "test_samples": 1000, "leading_epochs": 1, "followed_rows": null},
   "checkpoints": {"checkpoint_seconds": 30.0, "snapshot_every": null},
-  "machine": {"device": "cpu", "threads": null, "chains_on_disk": false}
+  "machine": {"device": "cpu", "threads": null, "memory_limit": null, "chains_on_disk": false}
 }""")
 """The defaults of 0.1.0. A result without a setting has the default of 0.1.0, whatever the default is today.
 
