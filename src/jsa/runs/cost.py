@@ -113,19 +113,19 @@ def rows_cost(rows: Rows, samples: int, work: Callable[[Rows, int], object]) -> 
     """
     at_once = states_in_chunk(rows)
     together = min(samples, at_once)
-    some = Subset.first(rows, max(1, at_once // together))
+    some = Subset.spread(rows, max(1, at_once // together))
     chunk = cost(lambda: work(some, together))
     seconds = chunk.seconds * len(rows) / len(some) * samples / together
     if samples <= 4 * at_once:
         return Cost(chunk.bytes, seconds)
     # With many samples, what is kept of each of them outgrows what a chunk takes.
-    one = Subset.first(rows, 1)
+    one = Subset.spread(rows, 1)
     return Cost(cost_at(samples, lambda count: work(one, count), 2 * at_once).bytes, seconds)
 
 
 def enumeration_cost(model: LatentVariableModel, rows: Rows, work: Callable[[Any, Rows], object]) -> Cost:
     """Return the cost of work with rows and a model that goes through all latent states for each row."""
-    one, at_once = Subset.first(rows, 1), states_in_chunk(rows)
+    one, at_once = Subset.spread(rows, 1), states_in_chunk(rows)
     row = cost_at(_count(model.latent), lambda count: work(_FirstStates(model, count), one), 2 * at_once)
     return Cost(row.bytes + _bytes_of_list(model.latent), row.seconds * len(rows))
 
@@ -175,24 +175,17 @@ class _FirstStates:
 
     def __init__(self, model: LatentVariableModel, count: int) -> None:
         self._model = model
-        self.latent = _Shortened(model.latent.layers)
-        self.latent.enumerated = count
+        self.latent = _Shortened(model.latent.layers, count)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
 
+@dataclass(frozen=True)
 class _Shortened(LatentSpace):
     """A latent space of which only some states are enumerated."""
 
-    @property
-    def enumerated(self) -> int:
-        """The number of these states."""
-        return int(self.__dict__["enumerated"])
-
-    @enumerated.setter
-    def enumerated(self, count: int) -> None:
-        self.__dict__["enumerated"] = count
+    enumerated: int
 
     def enumerate(self, dtype: torch.dtype = torch.float32, device: torch.device | None = None) -> Tensor:
         return torch.zeros(self.enumerated, self.width, dtype=dtype, device=device)

@@ -59,7 +59,7 @@ def check_run(config: RunConfig, model: Model, splits: Splits) -> None:
 
     The small steps that are measured also bring out what the method refuses, before anything is written.
     """
-    here = replace(config, machine=replace(config.machine, mapped_chains=False, device="cpu"))
+    here = replace(config, machine=replace(config.machine, chains_on_disk=False, device="cpu"))
 
     def build(particles: int | None) -> Estimator:
         method = config.method if particles is None else replace(config.method, particles=particles)
@@ -80,7 +80,7 @@ def check_run(config: RunConfig, model: Model, splits: Splits) -> None:
         ("validation", splits.valid, chosen.validation_samples, math.ceil(config.epochs / chosen.validate_every)),
         ("test", splits.test, chosen.test_samples, 1),
     ):
-        some = Subset.first(rows, chosen.validation_rows if name == "validation" else None)
+        some = Subset.spread(rows, chosen.validation_rows if name == "validation" else None)
         found = rows_cost(some, samples, partial(row_likelihoods, model))
         refuse_beyond_memory(
             found.bytes, f"a {name} with {counted(samples, 'sample')} per row", f"lower --{name}-samples"
