@@ -1,7 +1,7 @@
 """The memory and time that some work takes, from measuring small parts of it.
 
-Memory is linear in the number of states that are evaluated together, and time in the number of all. So two small parts
-give both at full size for any model and method, and nothing is known here of layers or of what a method computes.
+Memory grows with the number of states that are evaluated together, and time with the number of all. So small parts give
+both at full size for any model and method, and nothing is known here of layers or of what a method computes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from jsa.model import LatentVariableModel
 SLOW_SECONDS = 60.0
 """Work that takes longer is announced, and measured with more care."""
 
+BENDS_FROM = 1.5
+"""How much steeper the larger sizes must be for a parabola: some methods compare all particles with each other."""
+
 _NUMBERS_MEASURED = 1 << 20  # in the widest tensor of a small part
-_STATES_MEASURED = 1 << 9  # enough that a step of them is not all overhead
+_STATES_MEASURED = 1 << 10  # enough that a step of them is not all overhead
 
 
 @dataclass(frozen=True)
@@ -50,23 +53,31 @@ def cost(work: Callable[[], object]) -> Cost:
     return Cost(tensors.most, time.perf_counter() - began)
 
 
-def cost_at(size: int, work: Callable[[int], object], small: int) -> Cost:
-    """Return the cost of work of a size, which is done at two small sizes if it is larger than they are.
+def cost_at(size: int, work: Callable[[int], object], small: int, *, bends: bool = False) -> Cost:
+    """Return the cost of work of a size, which is done at small sizes if it is larger than they are.
+
+    Args:
+        size: The size.
+        work: The work of a given size.
+        small: The smallest size, of three that double.
+        bends: Whether the bytes may be on a parabola through all three, if these clearly bend up, not on the line through
+            the larger two.
 
     Example:
         >>> taken = cost_at(10**9, torch.zeros, small=1000)
         >>> round(taken.bytes / 1e9)
         4
     """
-    if size <= 2 * small:
+    if size <= 4 * small:
         return cost(partial(work, size))
-    one, two = cost(partial(work, small)), cost(partial(work, 2 * small))
-    slope = max(0.0, two.bytes - one.bytes) / small
-    needed = two.bytes + slope * (size - 2 * small)
-    seconds = two.seconds * size / (2 * small)
+    one, two, four = (cost(partial(work, times * small)) for times in (1, 2, 4))
+    first, slope = (two.bytes - one.bytes) / small, max(0.0, four.bytes - two.bytes) / (2 * small)
+    bend = (slope - first) / (3 * small) if bends and slope > BENDS_FROM * max(0.0, first) else 0.0
+    needed = four.bytes + (size - 4 * small) * (slope + bend * (size - 2 * small))
+    seconds = four.seconds * size / (4 * small)
     if seconds > SLOW_SECONDS and lack_of_room(needed) is None:
         # Small tensors stay in the processor's cache, where a state takes less time than in a large step.
-        larger = min(size, 32 * small)
+        larger = min(size, 16 * small)
         seconds = cost(partial(work, larger)).seconds * size / larger
     return Cost(needed, seconds)
 
@@ -88,17 +99,21 @@ def step_cost(
     enumerated = isinstance(estimator, Enumeration)
     particles = _count(model.latent) if enumerated else getattr(estimator, "particles", 1)
 
-    def step(states: int) -> None:
-        together = min(particles, states)
+    def step(some: int, together: int) -> None:
         made = estimator if together == particles or enumerated else build(together)
         seen: Any = _FirstStates(model, together) if enumerated else model
-        made.eval()(seen, rows.batch(torch.arange(max(1, states // together)), _device(model))).loss.backward()
+        made.eval()(seen, rows.batch(torch.arange(some), _device(model))).loss.backward()
         model.zero_grad()
 
     # A method without particles may evaluate any number of states for a row.
     small = _states_measured(model) if enumerated or hasattr(estimator, "particles") else 1
+    together = min(batch_size, len(rows))
     with torch.random.fork_rng(), torch.enable_grad():
-        found = cost_at(min(batch_size, len(rows)) * particles, step, small)
+        if particles <= 4 * small:
+            found = cost_at(together, lambda some: step(some, particles), max(1, small // particles))
+        else:
+            row = cost_at(particles, partial(step, 1), small, bends=not enumerated)
+            found = Cost(together * row.bytes, together * row.seconds)
     listed = _bytes_of_list(model.latent) if enumerated else 0.0
     return Cost(found.bytes + listed, found.seconds)
 
@@ -116,7 +131,7 @@ def rows_cost(rows: Rows, samples: int, work: Callable[[Rows, int], object]) -> 
     some = Subset.spread(rows, max(1, at_once // together))
     chunk = cost(lambda: work(some, together))
     seconds = chunk.seconds * len(rows) / len(some) * samples / together
-    if samples <= 4 * at_once:
+    if samples <= 8 * at_once:
         return Cost(chunk.bytes, seconds)
     # With many samples, what is kept of each of them outgrows what a chunk takes.
     one = Subset.spread(rows, 1)
