@@ -60,8 +60,8 @@ def cost_at(size: int, work: Callable[[int], object], small: int, *, bends: bool
         size: The size.
         work: The work of a given size.
         small: The smallest size, of three that double.
-        bends: Whether the bytes may be on a parabola through all three, if these clearly bend up, not on the line through
-            the larger two.
+        bends: Whether the bytes may be on a parabola through all three, if these clearly bend up. Otherwise they are on
+            the line through the larger two.
 
     Example:
         >>> taken = cost_at(10**9, torch.zeros, small=1000)
