@@ -6,7 +6,7 @@ import functools
 import random
 import re
 import signal
-import time
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,7 +31,6 @@ WRONG = [
     Kill("state.safetensors-half", 2, "KeepsNothing"),
     Kill("generation-written", 2, "NotAtOnce"),
 ]
-LONG = 25
 
 
 @pytest.fixture(scope="module")
@@ -83,26 +82,18 @@ def test_wrong_ways_are_found_out(wrong: Kill, killed: Path) -> None:
 
 
 @pytest.mark.parametrize("with_state_file", [True, False])
-@pytest.mark.parametrize("kills", sizes(6, 200))
+@pytest.mark.parametrize("kills", sizes(6, 40))
 def test_processes_that_are_killed_at_any_moment_go_on(tmp_path: Path, kills: int, with_state_file: bool) -> None:
-    work = functools.partial(go_on, tmp_path, with_state_file, LONG)
-    started = time.monotonic()
-    assert forked(functools.partial(go_on, tmp_path / "whole", with_state_file, LONG)) == 0
-    whole = time.monotonic() - started
+    endless = functools.partial(go_on, tmp_path, with_state_file, sys.maxsize)
     moments = random.Random(0)
-    survived = 0
-    for _ in range(kills):
-        code = forked(work, after=moments.uniform(0, 3 * whole / kills))
-        assert code in (0, -signal.SIGKILL)
-        survived += code == 0
-        cache, done = reopened(tmp_path)
-        assert same(cache, expected(done))
+    done = 0
+    while kills or not done:
+        assert forked(endless, after=moments.uniform(0, 0.3)) == -signal.SIGKILL
+        cache, found = reopened(tmp_path)
+        assert found >= done
+        assert same(cache, expected(found))
         del cache
-    assert survived < kills
-    assert forked(work) == 0
-    cache, done = reopened(tmp_path)
-    assert done == LONG
-    assert same(cache, expected(LONG))
+        done, kills = found, max(kills - 1, 0)
 
 
 def test_every_place_of_a_checkpoint_is_tried() -> None:
