@@ -14,6 +14,7 @@ from jsa.data import names
 from jsa.data.catalog import user_folder
 from jsa.errors import DataError, UsageError, unknown_name
 from jsa.experiments.tables import Budget, Cell, table, with_epochs, within
+from jsa.io.home_folder import expanded
 from jsa.ranges import Ranged, whole
 from jsa.runs.config import RunConfig
 
@@ -26,7 +27,7 @@ VARIANCES = "variance.json"
 def default_runs() -> Path:
     """Return the default folder of runs: that of the environment variable, else the user's data folder."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
-    return Path(named).expanduser() if named else user_folder() / "runs"
+    return expanded(Path(named)) if named else user_folder() / "runs"
 
 
 @dataclass(frozen=True)
