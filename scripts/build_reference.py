@@ -27,7 +27,7 @@ LONGEST_DEFAULT = 80
 GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "A model and its rows": (
         "jsa",
-        ("LatentVariableModel", "Batch", "LatentSpace", "Layer", "TensorRows", "check_model"),
+        ("LatentVariableModel", "Batch", "LatentSpace", "Layer", "TensorRows", "numbered", "check_model"),
     ),
     "Distributions and inference models": (
         "jsa",
