@@ -5,10 +5,12 @@ BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
 
+EXAMPLES := plain_torch lightning_module accelerate_loop torch_distributions pyro_posterior
+
 # Rooms whose tests neither train nor start processes.
 QUICK := $(wildcard tests/test_*.py) $(addprefix tests/,benchmarks data io kernels models) src
 
-.PHONY: help run test test-slow quick coverage check bench bench-compare torture release clean
+.PHONY: help run examples test test-slow quick coverage check bench bench-compare torture release clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -19,6 +21,12 @@ run: .venv/.installed  ## train on the embedded MNIST and show the result (a few
 	$(BIN)/jsa train --data mnist-static --model nonlinear --estimator jsa \
 		--epochs 15 --particles 8 --batch-size 100 \
 		--learning-rate 3e-3 --schedule cosine --validation-rows 1000
+
+# A call after an interruption continues where it stopped.
+examples: .venv/.installed-examples  ## run the scripts in examples/ at full length, into runs/examples
+	for name in $(EXAMPLES); do \
+		$(BIN)/python examples/$$name.py --resume --out runs/examples/$$name || exit 1; \
+	done
 
 check: .venv/.installed-test  ## check style, format, types and import contracts
 	$(BIN)/ruff check .
@@ -72,4 +80,8 @@ clean:  ## remove .venv and what `make release` built
 
 .venv/.installed-test: .venv/.installed
 	$(INSTALL) --editable ".[test]"
+	touch $@
+
+.venv/.installed-examples: .venv/.installed
+	$(INSTALL) --editable ".[examples]"
 	touch $@
