@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
-from digits import BATCH_SIZE, digits, flags, learner_of_bits, tell
 from torch.utils.data import DataLoader, TensorDataset
 
+from digits import BATCH_SIZE, digits, flags, learner_of_bits, tell
 from jsa import Batch, numbered
 
 
@@ -36,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     images, valid = digits(given.rows)
     learner = learner_of_bits(given.rows, given.switch_after)
     accelerator = Accelerator()
+    if accelerator.num_processes > 1:
+        raise SystemExit("run it in one process: with several, accelerate deals out other rows than those of the chains")
     wrapped, optimizer, loader = accelerator.prepare(
         learner,
         torch.optim.Adam(learner.parameters(), lr=1e-3),

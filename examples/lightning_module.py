@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import lightning
 import torch
-from digits import BATCH_SIZE, digits, flags, learner_of_bits, tell
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import Tensor
 from torch.utils.data import DataLoader, Sampler, TensorDataset
 
+from digits import BATCH_SIZE, digits, flags, learner_of_bits, tell
 from jsa import Batch, Learner, numbered
 
 
@@ -73,6 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     valid_loader = DataLoader(numbered(TensorDataset(valid)), batch_size=BATCH_SIZE, collate_fn=Batch.collate)
     trainer = lightning.Trainer(
         max_epochs=given.epochs,
+        devices=1,  # With several, Lightning deals out other rows than those of the chains.
         default_root_dir=given.out,
         logger=False,
         enable_model_summary=False,

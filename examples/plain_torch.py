@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from digits import BATCH_SIZE, digits, flags, learner_of_bits, tell
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
+from digits import BATCH_SIZE, digits, flags, learner_of_bits, tell
 from jsa import Batch, Learner, numbered
 
 
@@ -38,9 +38,7 @@ def restore(path: Path, learner: Learner, optimizer: torch.optim.Optimizer) -> i
 
 def train(learner: Learner, images: Tensor, epochs: int, out: Path, resume: bool) -> None:
     """Train for so many epochs, with a checkpoint after each."""
-    loader = DataLoader(
-        numbered(TensorDataset(images)), batch_size=BATCH_SIZE, shuffle=True, collate_fn=Batch.collate
-    )
+    loader = DataLoader(numbered(TensorDataset(images)), batch_size=BATCH_SIZE, shuffle=True, collate_fn=Batch.collate)
     optimizer = torch.optim.Adam(learner.parameters(), lr=1e-3)
     path = out / "last.pt"
     done = restore(path, learner, optimizer) if resume and path.exists() else 0

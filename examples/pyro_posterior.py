@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pyro
 import pyro.distributions as dist
 import torch
-from digits import ConvolutionalCodes, digits, flags, tell
-from plain_torch import train
 from pyro import poutine
 from torch import Tensor, nn
 
+from digits import ConvolutionalCodes, digits, flags, tell
 from jsa import JSA, Batch, LatentSpace, Layer, Learner, check_model
+from plain_torch import train
 
 KINDS, BITS = 10, 20
 Program = Callable[[Batch], object]
@@ -22,16 +23,16 @@ Program = Callable[[Batch], object]
 def states(program: Program, batch: Batch, draws: int) -> Tensor:
     """Run a program so many times for each row and return its latent variables side by side."""
     with pyro.plate("draws", draws, dim=-2), pyro.plate("rows", len(batch), dim=-1):
-        nodes = poutine.trace(program).get_trace(batch).nodes
+        nodes: Mapping[str, Any] = poutine.trace(program).get_trace(batch).nodes
     return torch.cat([nodes[name]["value"] for name in ("kind", "bits")], dim=-1)
 
 
 def score(program: Program, batch: Batch, values: Mapping[str, Tensor]) -> Tensor:
     """Return the log-probability of values for the variables of a program, for each draw and row."""
-    trace = poutine.trace(poutine.condition(program, data=dict(values))).get_trace(batch)
-    sites = [site for site in trace.nodes.values() if site["type"] == "sample"]
-    total: Tensor = sum(site["fn"].log_prob(site["value"]) for site in sites)
-    return total
+    conditioned = poutine.condition(program, data=dict(values))
+    nodes: Mapping[str, Any] = poutine.trace(conditioned).get_trace(batch).nodes
+    scores = [site["fn"].log_prob(site["value"]) for site in nodes.values() if site["type"] == "sample"]
+    return sum(scores, start=torch.zeros(()))
 
 
 class PyroPosterior:

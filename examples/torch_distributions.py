@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from digits import ConvolutionalCodes, digits, flags, tell
-from plain_torch import train
 from torch import Tensor, nn
 from torch.distributions import Bernoulli, Distribution, Independent
 
+from digits import ConvolutionalCodes, digits, flags, tell
 from jsa import JSA, Batch, LatentSpace, Layer, Learner, TorchPosterior, check_model
+from plain_torch import train
 
 BITS = 20
 

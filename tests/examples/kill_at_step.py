@@ -16,10 +16,10 @@ def main() -> None:
     last, script = int(sys.argv[1]), sys.argv[2]
     forward, steps = Learner.forward, itertools.count(1)
 
-    def killed_at_last(learner: Learner, batch: Batch) -> Estimate:
-        if learner.training and next(steps) == last:
+    def killed_at_last(self: Learner, batch: Batch) -> Estimate:
+        if self.training and next(steps) == last:
             os.kill(os.getpid(), signal.SIGKILL)
-        return forward(learner, batch)
+        return forward(self, batch)
 
     Learner.forward = killed_at_last  # type: ignore[method-assign]
     # What the script sees as its own.

@@ -1,4 +1,4 @@
-"""The examples train, and continue after a kill to the same weights and chains, which they would not without any part."""
+"""The examples train, and continue after a kill to the same weights and chains, but not without a part of the state."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ CHAINS = re.compile(r"(learner\.)?estimator\._extra_state")
 NOT_OURS = [
     # Lightning 2.6 asks torch's pytree in the way of earlier releases.
     "ignore:`isinstance(treespec, LeafSpec)` is deprecated:FutureWarning",
+    # Lightning expects a new folder also when it continues.
+    "ignore:Checkpoint directory:UserWarning",
     # Lightning recommends more loader processes where there are more processors.
     "ignore:The 'train_dataloader' does not have many workers",
     "ignore:The 'val_dataloader' does not have many workers",
@@ -39,9 +42,9 @@ NOT_OURS = [
 
 def run(name: str, out: Path, *flags: str, kill_at: int | None = None) -> subprocess.CompletedProcess[str]:
     warnings = ["error", *NOT_OURS, "always:this state_dict has no chains"]
-    options = [part for warning in warnings for part in ("-W", warning)]
-    killer = [] if kill_at is None else [Path(__file__).with_name("kill_at_step.py"), str(kill_at)]
-    sizes = ["--rows", str(ROWS), "--epochs", str(EPOCHS), "--switch-after", "1", "--out", out]
+    options: list[str] = [part for warning in warnings for part in ("-W", warning)]
+    killer = [] if kill_at is None else [str(Path(__file__).with_name("kill_at_step.py")), str(kill_at)]
+    sizes = ["--rows", str(ROWS), "--epochs", str(EPOCHS), "--switch-after", "1", "--out", str(out)]
     return subprocess.run(
         [sys.executable, *options, *killer, EXAMPLES / f"{name}.py", *sizes, *flags],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -96,38 +99,48 @@ def different(one: Path, other: Path) -> list[str]:
     return [name for name in first if not torch.equal(first[name], second[name])]
 
 
+@dataclass(frozen=True)
+class Killed:
+    """An example, the folder of a training that was not interrupted, and that of one that was killed."""
+
+    name: str
+    whole: Path
+    folder: Path
+
+    def resumed(self, change: Callable[[dict[str, Any]], None] | None = None) -> tuple[Path, str]:
+        """Continue with a change to the checkpoint; return the folder and what was warned of."""
+        # Always in the folder where it was killed: Lightning warns of a checkpoint that was moved.
+        out = self.folder.with_name("run")
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(self.folder, out)
+        if change is not None:
+            saved = read(newest(out))
+            change(saved)
+            write(newest(out), saved)
+        process = run(self.name, out, "--resume")
+        finished(process)
+        return out, process.stderr
+
+
 @pytest.fixture(scope="module", params=CONTINUES)
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
-    """The name of an example, a folder of all its epochs, and a folder of a training that was killed."""
+def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Killed:
     folder = tmp_path_factory.mktemp(request.param)
     finished(run(request.param, folder / "whole"))
-    killed = run(request.param, folder / "killed", kill_at=KILLED_AT)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    return request.param, folder / "whole", folder / "killed"
+    process = run(request.param, folder / "run", kill_at=KILLED_AT)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    (folder / "run").rename(folder / "killed")
+    return Killed(request.param, folder / "whole", folder / "killed")
 
 
-def resumed(pair: tuple[str, Path, Path], out: Path, change: Callable[[dict[str, Any]], None] | None = None) -> str:
-    """Continue a copy of the killed training, with a change to its checkpoint, and return what it warned of."""
-    shutil.copytree(pair[2], out)
-    if change is not None:
-        saved = read(newest(out))
-        change(saved)
-        write(newest(out), saved)
-    process = run(pair[0], out, "--resume")
-    finished(process)
-    return process.stderr
-
-
-def test_a_killed_training_continues_to_the_same_weights_and_chains(
-    pair: tuple[str, Path, Path], tmp_path: Path
-) -> None:
-    _, whole, killed = pair
-    _, estimator = chains_of(state_of(read(newest(killed))))
+def test_a_killed_training_continues_to_the_same_weights_and_chains(killed: Killed) -> None:
+    _, estimator = chains_of(state_of(read(newest(killed.folder))))
     assert estimator.chains.passes == (KILLED_AT - 1) // 3
     assert estimator.stage == Stage.PERSISTENT
-    assert "has no chains" not in resumed(pair, tmp_path / "again")
-    assert different(whole, tmp_path / "again") == []
-    _, estimator = chains_of(state_of(read(newest(tmp_path / "again"))))
+    assert different(killed.whole, killed.folder)
+    out, warned = killed.resumed()
+    assert "has no chains" not in warned
+    assert different(killed.whole, out) == []
+    _, estimator = chains_of(state_of(read(newest(out))))
     assert estimator.chains.passes == EPOCHS
     assert estimator.chains.visited_rows == ROWS
 
@@ -150,21 +163,18 @@ def with_another_random_state(saved: dict[str, Any]) -> None:
     saved["random"] = torch.Generator().manual_seed(1).get_state()
 
 
-def test_without_the_entry_of_the_chains_it_warns_and_continues_to_others(
-    pair: tuple[str, Path, Path], tmp_path: Path
-) -> None:
-    warned = resumed(pair, tmp_path / "again", without_chains)
+def test_without_the_entry_of_the_chains_it_warns_and_continues_to_other_weights(killed: Killed) -> None:
+    out, warned = killed.resumed(without_chains)
     assert warned.count("this state_dict has no chains") == 1
-    assert weights_among(different(pair[1], tmp_path / "again"))
+    assert weights_among(different(killed.whole, out))
 
 
 @pytest.mark.parametrize("change", [with_forgotten_states, with_another_random_state])
-@pytest.mark.parametrize("pair", ["plain_torch"], indirect=True)
-def test_it_continues_to_others_without_the_states_or_the_random_state(
-    pair: tuple[str, Path, Path], change: Callable[[dict[str, Any]], None], tmp_path: Path
+@pytest.mark.parametrize("killed", ["plain_torch"], indirect=True)
+def test_with_other_chains_or_draws_it_continues_to_other_weights(
+    killed: Killed, change: Callable[[dict[str, Any]], None]
 ) -> None:
-    resumed(pair, tmp_path / "again", change)
-    assert weights_among(different(pair[1], tmp_path / "again"))
+    assert weights_among(different(killed.whole, killed.resumed(change)[0]))
 
 
 def weights_among(names: list[str]) -> list[str]:

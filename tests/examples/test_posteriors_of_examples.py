@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pyro_posterior
 import pytest
 import torch
-import torch_distributions
 from torch import Tensor
 
+import pyro_posterior
+import torch_distributions
 from jsa import Batch, Bernoulli, Categorical, check_model
 from jsa.errors import UsageError
 
