@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     learner = learner_of_bits(given.rows, given.switch_after)
     accelerator = Accelerator()
     if accelerator.num_processes > 1:
-        raise SystemExit("run it in one process: with several, accelerate deals out other rows than those of the chains")
+        raise SystemExit("run this in one process: among several, accelerate deals out the rows anew")
     wrapped, optimizer, loader = accelerator.prepare(
         learner,
         torch.optim.Adam(learner.parameters(), lr=1e-3),

@@ -22,8 +22,8 @@ SAMPLES = 200
 def flags(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the flags that all examples take."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--epochs", type=int, default=10, help="passes through the data")
-    parser.add_argument("--switch-after", type=float, default=5, help="passes before stage II begins")
+    parser.add_argument("--epochs", type=int, default=5, help="passes through the data")
+    parser.add_argument("--switch-after", type=float, default=3, help="passes before stage II begins")
     parser.add_argument("--rows", type=int, default=50_000, help="training rows, spread over all 50,000")
     parser.add_argument("--out", type=Path, required=True, help="the folder of the checkpoints")
     parser.add_argument("--resume", action="store_true", help="continue after the last checkpoint, if there is one")

@@ -27,6 +27,8 @@ KILLED_AT = 8
 """The second step of the third epoch."""
 CONTINUES = ["plain_torch", "lightning_module", "accelerate_loop"]
 POSTERIORS = ["torch_distributions", "pyro_posterior"]
+HALF_WRITTEN = {"plain_torch": "last.partial", "accelerate_loop": "partial/model.safetensors"}
+"""What a kill during the next checkpoint would have left; Lightning writes in memory first, then to a temporary file."""
 CHAINS = re.compile(r"(learner\.)?estimator\._extra_state")
 # Warnings of the frameworks about themselves; every other one is an error.
 NOT_OURS = [
@@ -129,6 +131,10 @@ def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     process = run(request.param, folder / "run", kill_at=KILLED_AT)
     assert process.returncode == -signal.SIGKILL, process.stderr
     (folder / "run").rename(folder / "killed")
+    if request.param in HALF_WRITTEN:
+        half = folder / "killed" / HALF_WRITTEN[request.param]
+        half.parent.mkdir(exist_ok=True)
+        half.write_bytes(b"half")
     return Killed(request.param, folder / "whole", folder / "killed")
 
 
@@ -201,3 +207,13 @@ def test_make_examples_runs_every_example() -> None:
     assert listed
     scripts = {path.stem for path in EXAMPLES.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")}
     assert set(listed[1].split()) == scripts == {*CONTINUES, *POSTERIORS}
+
+
+def test_the_page_quotes_the_examples() -> None:
+    page = (EXAMPLES.parent / "docs" / "other-loops.md").read_text(encoding="utf-8")
+    quoted = [
+        line.strip() for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) for line in block.splitlines()
+    ]
+    scripts = {line.strip() for path in EXAMPLES.glob("*.py") for line in path.read_text(encoding="utf-8").splitlines()}
+    assert len(quoted) > 15
+    assert [line for line in quoted if line not in scripts] == []
