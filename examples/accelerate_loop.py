@@ -38,11 +38,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     accelerator = Accelerator()
     if accelerator.num_processes > 1:
         raise SystemExit("run this in one process: among several, accelerate deals out the rows anew")
-    wrapped, optimizer, loader = accelerator.prepare(
-        learner,
-        torch.optim.Adam(learner.parameters(), lr=1e-3),
-        DataLoader(numbered(TensorDataset(images)), batch_size=BATCH_SIZE, shuffle=True, collate_fn=Batch.collate),
-    )
+    optimizer = torch.optim.Adam(learner.parameters(), lr=1e-3)
+    loader = DataLoader(numbered(TensorDataset(images)), BATCH_SIZE, shuffle=True, collate_fn=Batch.collate)
+    wrapped, optimizer, loader = accelerator.prepare(learner, optimizer, loader)
     done = epochs_done(given.out) if given.resume else 0
     if done:
         # Weights and chains, the optimizer, and the random states that shuffle and draw.

@@ -64,13 +64,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     lightning.seed_everything(0)
     images, valid = digits(given.rows)
     learner = learner_of_bits(given.rows, given.switch_after)
-    loader = DataLoader(
-        numbered(TensorDataset(images)),
-        batch_size=BATCH_SIZE,
-        sampler=OrderOfEpoch(given.rows),
-        collate_fn=Batch.collate,
-    )
-    valid_loader = DataLoader(numbered(TensorDataset(valid)), batch_size=BATCH_SIZE, collate_fn=Batch.collate)
+    order = OrderOfEpoch(given.rows)
+    loader = DataLoader(numbered(TensorDataset(images)), BATCH_SIZE, sampler=order, collate_fn=Batch.collate)
+    valid_loader = DataLoader(numbered(TensorDataset(valid)), BATCH_SIZE, collate_fn=Batch.collate)
     trainer = lightning.Trainer(
         max_epochs=given.epochs,
         devices=1,  # With several, Lightning deals out other rows than those of the chains.
@@ -81,13 +77,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         callbacks=[ModelCheckpoint(given.out, "last", save_on_train_epoch_end=True, enable_version_counter=False)],
     )
     last = given.out / "last.ckpt"
-    trainer.fit(
-        Digits(learner),
-        loader,
-        valid_loader,
-        ckpt_path=last if given.resume and last.exists() else None,
-        weights_only=True,
-    )
+    start = last if given.resume and last.exists() else None
+    trainer.fit(Digits(learner), loader, valid_loader, ckpt_path=start, weights_only=True)
     tell(learner.model, valid)
 
 

@@ -38,7 +38,7 @@ def restore(path: Path, learner: Learner, optimizer: torch.optim.Optimizer) -> i
 
 def train(learner: Learner, images: Tensor, epochs: int, out: Path, resume: bool) -> None:
     """Train for so many epochs, with a checkpoint after each."""
-    loader = DataLoader(numbered(TensorDataset(images)), batch_size=BATCH_SIZE, shuffle=True, collate_fn=Batch.collate)
+    loader = DataLoader(numbered(TensorDataset(images)), BATCH_SIZE, shuffle=True, collate_fn=Batch.collate)
     optimizer = torch.optim.Adam(learner.parameters(), lr=1e-3)
     path = out / "last.pt"
     done = restore(path, learner, optimizer) if resume and path.exists() else 0

@@ -65,13 +65,14 @@ class KindsOfDigits(ConvolutionalCodes):
 
     def __init__(self) -> None:
         super().__init__(LatentSpace.of(Layer("categorical", 1, classes=KINDS), Layer("bernoulli", BITS)))
-        self.bits_given_kind = nn.Linear(KINDS, BITS)
-        self.inferred_bits_given_kind = nn.Linear(KINDS, BITS)
+        self.bits_given_kind = nn.Linear(KINDS, BITS, bias=False)
+        self.inferred_bits_given_kind = nn.Linear(KINDS, BITS, bias=False)
 
     def generate(self, batch: Batch) -> None:
         """Draw a kind, then bits, then an image."""
-        kind = pyro.sample("kind", dist.OneHotCategorical(logits=self.prior_logits[:KINDS]))
-        bits = pyro.sample("bits", dist.Bernoulli(logits=self.bits_given_kind(kind)).to_event(1))
+        kind_logits, bit_logits = self.prior_logits.split([KINDS, BITS])
+        kind = pyro.sample("kind", dist.OneHotCategorical(logits=kind_logits))
+        bits = pyro.sample("bits", dist.Bernoulli(logits=bit_logits + self.bits_given_kind(kind)).to_event(1))
         logits = self.image_logits(torch.cat([kind, bits], dim=-1))
         pyro.sample("image", dist.Bernoulli(logits=logits).to_event(1), obs=batch.x)
 

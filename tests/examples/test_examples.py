@@ -28,7 +28,7 @@ KILLED_AT = 8
 CONTINUES = ["plain_torch", "lightning_module", "accelerate_loop"]
 POSTERIORS = ["torch_distributions", "pyro_posterior"]
 HALF_WRITTEN = {"plain_torch": "last.partial", "accelerate_loop": "partial/model.safetensors"}
-"""What a kill during the next checkpoint would have left; Lightning writes in memory first, then to a temporary file."""
+"""What a kill during the next checkpoint may leave; Lightning uses temporary files elsewhere."""
 CHAINS = re.compile(r"(learner\.)?estimator\._extra_state")
 # Warnings of the frameworks about themselves; every other one is an error.
 NOT_OURS = [
@@ -203,7 +203,10 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
 
 
 def test_make_examples_runs_every_example() -> None:
-    listed = re.search(r"^EXAMPLES := (.*)$", (EXAMPLES.parent / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    makefile = EXAMPLES.parent / "Makefile"
+    if not makefile.is_file():
+        pytest.skip("the Makefile is part of the repository, not of the distribution")
+    listed = re.search(r"^EXAMPLES := (.*)$", makefile.read_text(encoding="utf-8"), re.MULTILINE)
     assert listed
     scripts = {path.stem for path in EXAMPLES.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")}
     assert set(listed[1].split()) == scripts == {*CONTINUES, *POSTERIORS}

@@ -29,7 +29,8 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> pyro_posterior.KindsOfDigits:
     monkeypatch.setattr(pyro_posterior, "BITS", 4)
     torch.manual_seed(0)
     model = pyro_posterior.KindsOfDigits()
-    torch.nn.init.normal_(model.inferred_bits_given_kind.weight, std=2)
+    for parameter in (model.prior_logits, model.inferred_bits_given_kind.weight):
+        torch.nn.init.normal_(parameter, std=2)
     return model
 
 
@@ -71,7 +72,7 @@ def test_the_joint_of_the_pyro_program_is_that_of_its_distributions(kinds: pyro_
     h = kinds.posterior(IMAGES).sample((6,))
     kind, bits = (h[..., where] for where in kinds.latent.slices)
     prior = Categorical(kinds.prior_logits[:3], classes=3).log_prob(kind)
-    given_kind = Bernoulli(kinds.bits_given_kind(kind)).log_prob(bits)
+    given_kind = Bernoulli(kinds.prior_logits[3:] + kinds.bits_given_kind(kind)).log_prob(bits)
     image = Bernoulli(kinds.image_logits(h)).log_prob(IMAGES.x)
     joint = kinds.log_joint(IMAGES, h)
     torch.testing.assert_close(joint, prior + given_kind + image)
