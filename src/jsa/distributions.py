@@ -274,10 +274,14 @@ _VALIDATING: ContextVar[bool] = ContextVar("careful", default=False)
 
 @contextmanager
 def validating_values() -> Iterator[None]:
-    """Check every value that distributions score inside this block, which would cost too much at every step."""
+    """Check every value that distributions score inside this block, which would cost too much at every step.
+
+    Compiled functions run uncompiled there: compiled ones skip the check, which cannot be traced.
+    """
     token = _VALIDATING.set(True)
     try:
-        yield
+        with torch.compiler.set_stance("force_eager"):
+            yield
     finally:
         _VALIDATING.reset(token)
 
@@ -293,7 +297,8 @@ def refuse_wrong_vectors(layer: Layer, h: Float[Tensor, "*samples width"]) -> No
     if h.shape[-1] != layer.width:
         vector = "one-hot vector" if layer.kind == "categorical" else "vector"
         raise UsageError(f"{layer} must be a {vector} of width {layer.width}, not of width {h.shape[-1]}")
-    if _VALIDATING.get() and layer.kind != "gaussian":
+    # A ContextVar cannot be traced; while values are validated, nothing is compiled.
+    if not torch.compiler.is_compiling() and _VALIDATING.get() and layer.kind != "gaussian":
         _refuse_wrong_values(layer, h.detach())
 
 

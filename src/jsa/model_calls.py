@@ -123,6 +123,8 @@ def posterior_of(model: LatentVariableModel, batch: Batch) -> BatchPosterior:
         raise UsageError(
             f"a model learns from a jsa.Batch, not from {type(batch).__name__}: pass Batch(x, row_numbers)"
         )
+    if len(batch) == 0:
+        raise UsageError("this batch has no rows, and the mean of no losses is not a number: skip it")
     if batch.known is not None:
         model.latent.refuse_wrong_known(batch.known)
     posterior = model.posterior(batch)
@@ -137,12 +139,27 @@ def posterior_of(model: LatentVariableModel, batch: Batch) -> BatchPosterior:
 
 
 def _refuse_no_model(model: LatentVariableModel) -> None:
+    _refuse_compiled(model)
     name = type(model).__name__
-    # A compiled model has another type.
     if not (hasattr(model, "posterior") and hasattr(model, "log_joint")):
         raise UsageError(f"{name} is not a LatentVariableModel: subclass it, or pass learner.model if it is a Learner")
     if getattr(model, "latent", None) is None:
         raise UsageError(f"{name} has no latent space: set self.latent = LatentSpace.of(...)")
+
+
+def _refuse_compiled(model: LatentVariableModel) -> None:
+    """Refuse ``torch.compile`` where it would compile nothing, or so many pieces that steps become slower."""
+    remedy = (
+        "write @torch.compile above log_joint and posterior in the class of the model, or compile its networks, as in "
+        "model.decoder = torch.compile(model.decoder)"
+    )
+    if getattr(model, "_orig_mod", None) is not None or getattr(model, "_compiled_call_impl", None) is not None:
+        raise UsageError(f"a model compiled as a whole runs uncompiled, because no estimator calls forward: {remedy}")
+    if torch.compiler.is_compiling():
+        sentence = f"torch.compile breaks a Learner or a training step into many pieces and makes it slower: {remedy}"
+        # Without it the compiler takes the exception for something that it cannot trace, and runs this uncompiled.
+        torch._dynamo.graph_break(sentence)
+        raise UsageError(sentence)
 
 
 def log_joint(
