@@ -196,7 +196,10 @@ def test_taken_rows_forget_what_is_known_together_with_their_source() -> None:
 
 
 def test_a_batch_moves_whole() -> None:
-    batch = Batch(torch.ones(3, 4), torch.arange(3), torch.zeros(3, 1), torch.ones(3, 2)).to("meta")
-    parts = batch.x, batch.index, batch.context, batch.known
-    assert {part.device.type for part in parts if part is not None} == {"meta"}
-    assert len(parts) == 4
+    parts = torch.ones(3, 4), torch.arange(3), torch.zeros(3, 1), torch.ones(3, 2), torch.ones(3), True
+    batch = Batch(*parts).to("meta")
+    moved = [part for part in (batch.x, batch.context, batch.known, batch.weight) if part is not None]
+    assert [part.device.type for part in moved] == ["meta"] * 4
+    # The numbers stay where chains are looked up without waiting for the device.
+    assert batch.row_numbers.tolist() == [0, 1, 2]
+    assert batch.gaps

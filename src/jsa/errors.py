@@ -152,7 +152,7 @@ def guarded(action: Callable[[], int]) -> int:
         remedy = ", for the shell limits the size of files: raise ulimit -f" if error.errno == errno.EFBIG else ""
         return fail(f"{place}{error.strerror or error}{remedy}", 1)
     except (MemoryError, RuntimeError, TypeError) as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         return fail("not enough memory: use fewer latents, particles, samples or rows", 1)
 
@@ -184,6 +184,6 @@ def _drop_if_broken(stream: TextIO) -> OSError | None:
     return None
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out, for which torch has no exception type on the CPU."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)

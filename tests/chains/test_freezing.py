@@ -11,7 +11,8 @@ from torch import Tensor
 from helpers.scripted import script
 from helpers.small_models import one_layer
 from jsa import JSA, Batch, ChainCache, LatentSpace, Layer, LayeredPosterior, Stage
-from jsa.chains import frozen_chains
+from jsa.chains import cache as cache_module
+from jsa.chains import freezing, frozen_chains
 
 SPACE = LatentSpace.of(Layer("bernoulli", 3))
 HUGE = 1e3
@@ -103,6 +104,20 @@ def test_rows_that_are_numbered_by_their_batch_are_a_cause(rows: int, passes: in
         cache.write(torch.arange(rows), torch.ones(rows, SPACE.width), moved=torch.ones(rows, dtype=torch.bool))
     warning = frozen_chains(cache).warning
     assert (warning is not None and "numbers of its rows in the whole data" in warning) == warned
+
+
+def test_a_process_visits_its_share_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (cache_module, freezing):
+        monkeypatch.setattr(module, "processes", lambda: (0, 4))
+    cache = ChainCache(SPACE, rows=100)
+    for _ in range(5):
+        cache.write(torch.arange(0, 100, 4), torch.ones(25, SPACE.width), moved=torch.ones(25, dtype=torch.bool))
+    found = frozen_chains(cache)
+    assert (found.rows, found.visited, found.visits) == (25, 25, 125)
+    assert found.warning is None
+    # Ages count the passes of all: the other rows of a pass are visited elsewhere.
+    assert cache.age(torch.tensor([0])).tolist() == [0]
+    assert cache.passes == 5
 
 
 def test_a_new_cache_has_no_frozen_chains(folder: Path | None) -> None:

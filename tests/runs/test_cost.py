@@ -135,6 +135,6 @@ def test_an_evaluation_is_measured_by_some_of_its_rows_and_samples() -> None:
         row_likelihoods(model, some, samples)  # type: ignore[arg-type]
 
     few, many = rows_cost(rows, 50_000, work), rows_cost(rows, 50_000_000, work)
-    assert max(done) < 50_000
+    assert max(done) < 500_000
     # What is kept of a sample does not depend on how many there are.
     assert many.bytes / few.bytes == pytest.approx(1000, rel=0.2)

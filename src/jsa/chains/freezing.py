@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 
 from jsa.chains.cache import ChainCache
+from jsa.chains.storage import processes
 
 PASSES = (1, 5, 20)
 
@@ -17,9 +19,9 @@ class FrozenChains:
     """How long the chains of a cache have stood still.
 
     Attributes:
-        rows: The number of rows of the training data.
-        visited: How many of them have a chain.
-        visits: The number of visits, repeated rows included.
+        rows: The number of rows that this process visits: its share of the training data.
+        visited: How many rows have a chain here.
+        visits: The number of visits of this process, repeated rows included.
         shares: The share of the chains that stood still for more than 1, 5 and 20 passes through the data.
         oldest: The row numbers of the chains that stood still longest, with their ages in passes, oldest first.
     """
@@ -84,4 +86,5 @@ def frozen_chains(cache: ChainCache, oldest: int = 10) -> FrozenChains:
         best_rows, best_ages = candidates[order], candidate_ages[order]
     shares = {passes: count / visited if visited else 0.0 for passes, count in counts.items()}
     named = tuple(zip(best_rows.tolist(), best_ages.tolist(), strict=True))
-    return FrozenChains(cache.rows, visited, cache.visits, shares, named)
+    _, together = processes()
+    return FrozenChains(math.ceil(cache.rows / together), visited, cache.visits // together, shares, named)

@@ -13,7 +13,7 @@ import torch
 from jsa.data import Splits, batches_in_epoch
 from jsa.data.schema import Schema
 from jsa.data.splits import counted
-from jsa.errors import UsageError
+from jsa.errors import UsageError, is_out_of_memory
 from jsa.estimators import Estimator
 from jsa.evaluation.likelihood import row_likelihoods
 from jsa.evaluation.rows import Subset
@@ -49,9 +49,15 @@ def announce(seconds: float, what: str) -> None:
 
 def refuse_large_model(config: RunConfig, shape: Schema) -> None:
     """Refuse a model that does not fit into memory, before it is made."""
-    with torch.device("meta"):
-        model = make_model(config, shape)
-    refuse_beyond_memory(_bytes_of_weights(config, model), "a model of these sizes", "lower --latents or --hidden")
+    try:
+        with torch.device("meta"):
+            needed = _bytes_of_weights(config, make_model(config, shape))
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        # More bytes than a number of 64 bits counts.
+        needed = 2.0**63
+    refuse_beyond_memory(needed, "a model of these sizes", "lower --latents or --hidden")
 
 
 def check_run(config: RunConfig, model: Model, splits: Splits) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 
 import torch
 from torch import Tensor, nn
 
 from jsa.batch import Batch, Estimate
 from jsa.errors import NumericalError
+from jsa.training.weights import weights_of
 
 
 class NonFiniteWeightsError(NumericalError):
@@ -37,7 +37,7 @@ def refuse_non_finite_step(estimate: Estimate, batch: Batch, parameters: Mapping
 
 def refuse_non_finite_weights(learner: nn.Module) -> None:
     """Refuse parameters and buffers that are not finite, by name."""
-    for name, tensor in chain(learner.named_parameters(), learner.named_buffers()):
+    for name, tensor in weights_of(learner):
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             raise NonFiniteWeightsError(f"the weights {name} are not finite, because the step before was too long")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -44,6 +44,19 @@ def load_weights(model: nn.Module, path: Path) -> dict[str, object]:
     return notes
 
 
+def weights_of(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield what a ``state_dict`` holds but for extra state such as chains, which takes time and, on disk, is a commit.
+
+    >>> [name for name, _ in weights_of(nn.BatchNorm1d(3, affine=False))]
+    ['running_mean', 'running_var', 'num_batches_tracked']
+    """
+    for where, part in module.named_modules(remove_duplicate=False):
+        start = f"{where}." if where else ""
+        for name, tensor in chain(part._parameters.items(), part._buffers.items()):
+            if tensor is not None and name not in part._non_persistent_buffers_set:
+                yield f"{start}{name}", tensor
+
+
 def check_format(
     path: Path, notes: Mapping[str, object], expected: int, earlier: Mapping[int, str] | None = None
 ) -> None:
@@ -66,8 +79,7 @@ def check_format(
 
 def check_shapes(module: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
     """Refuse the weights of another model."""
-    own = chain(module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False))
-    expected = {name: tuple(tensor.shape) for name, tensor in own}
+    expected = {name: tuple(tensor.shape) for name, tensor in weights_of(module)}
     # Extra state, such as chains, is checked by the module that it belongs to.
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items() if not name.endswith("_extra_state")}
     for name in sorted(expected.keys() | found.keys()):

@@ -172,6 +172,7 @@ def _take_weights(parsed: VarianceArguments, opened: OpenedRun) -> Path:
 def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Path, batch: Batch) -> _Method:
     """Build a method with all that the run knows of it, and refuse a gradient that does not fit into memory."""
     from jsa.estimators.registry import build_estimator, option_defaults
+    from jsa.evaluation.rows import Subset
     from jsa.runs.build import take_chains
     from jsa.runs.cost import step_cost
     from jsa.runs.feasibility import refuse_beyond_memory
@@ -189,7 +190,7 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
         here = options if particles is None else {**options, "particles": particles}
         return build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=here)
 
-    estimator, cost = build(None), step_cost(opened.model, build, train, len(batch))
+    estimator, cost = build(None), step_cost(opened.model, build, Subset(train, batch.row_numbers), len(batch))
     lower = "" if name == "enumeration" else " or --particles"
     refuse_beyond_memory(cost.bytes, f"a gradient of {name} with {len(batch):,} rows", f"lower --rows{lower}")
     # Learned parts are valid for the options that they were learned with, apart from the number of particles.
