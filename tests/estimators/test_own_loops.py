@@ -71,8 +71,8 @@ def test_batch_normalization_is_found_while_it_mixes_rows(part: str) -> None:
     assert batches_of(normalization) == counted
 
 
-def test_layer_normalization_mixes_no_rows() -> None:
-    check_model(Normalized(nn.LayerNorm(8), nn.LayerNorm(8)), ROWS)
+def test_other_normalizations_mix_no_rows() -> None:
+    check_model(Normalized(nn.LayerNorm(8), nn.GroupNorm(2, 8)), ROWS)
 
 
 def test_running_statistics_count_states_that_no_gradient_is_of() -> None:

@@ -211,10 +211,10 @@ def log_prob() -> None:
         torch.compile(lambda logits: Looks(logits).log_prob(bits), backend=counting, fullgraph=True)(logits)
 
 
-def run(name: str) -> None:
-    """Run one of these functions in a process of its own."""
+def run() -> None:
+    """Run all of this in a process of its own."""
     finished = subprocess.run(
-        [sys.executable, "-m", "helpers.compiled", name],
+        [sys.executable, "-m", "helpers.compiled"],
         capture_output=True,
         text=True,
         check=False,
@@ -223,9 +223,11 @@ def run(name: str) -> None:
     assert finished.returncode == 0, finished.stderr
 
 
-PROGRAMS = {function.__name__: function for function in (log_prob, methods, networks, wholes)}
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    torch.manual_seed(0)
-    PROGRAMS[sys.argv[1]]()
+    for program in (methods, networks, wholes, log_prob):
+        torch._dynamo.reset()
+        counters.clear()
+        graphs.clear()
+        torch.manual_seed(0)
+        program()
