@@ -23,7 +23,7 @@ run: .venv/.installed  ## train on the embedded MNIST and show the result (a few
 		--learning-rate 3e-3 --schedule cosine --validation-rows 1000
 
 # A call after an interruption continues where it stopped.
-examples: .venv/.installed-examples  ## run the scripts in examples/ at full length, into runs/examples
+examples: .venv/.installed-examples  ## run the scripts in examples/ at full length, into runs/examples (10 minutes)
 	for name in $(EXAMPLES); do \
 		$(BIN)/python examples/$$name.py --resume --out runs/examples/$$name || exit 1; \
 	done
