@@ -19,8 +19,9 @@ from jsa.models.belief_network import BeliefNetwork
 from jsa.runs.cost import cost, cost_at, enumeration_cost, rows_cost, step_cost
 
 MEASURE = """
-import resource, sys
+import re, sys
 from dataclasses import replace
+from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from jsa.data import IndexedDataset
@@ -30,6 +31,9 @@ from jsa.models.presets import preset
 from jsa.runs.build import make_model
 from jsa.runs.config import RunConfig
 from jsa.runs.cost import step_cost
+# Unlike ru_maxrss it does not begin with the memory of the process that started this one.
+def most():
+    return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 name, network, rows, particles, latents = sys.argv[2], preset(sys.argv[3]), *map(int, sys.argv[4:])
 if latents:
     network = replace(network, latents=(latents,))
@@ -45,7 +49,7 @@ else:
     build(2)(model, data.batch(torch.arange(1))).loss.backward()
     before = taken_memory()
     build(None)(model, data.batch(torch.arange(rows))).loss.backward()
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
+    print(most() - before)
 """
 
 

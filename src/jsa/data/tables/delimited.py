@@ -31,6 +31,11 @@ _LONGEST_LINE = 1 << 24  # characters, which is eight million columns
 _NUMBER = 12.0  # bytes a cell: a float64, the byte that it becomes, and what an array that grows has to spare
 _CELL, _LINE = 20.0, 400.0  # bytes a cell and a line, read cell by cell: two whole numbers, a float64, and objects
 
+
+class _BeyondMemoryError(DataError):
+    """A table that does not fit into memory."""
+
+
 _DELIMITERS = "\t;,"
 """Ordered by how rarely they are part of a cell."""
 
@@ -91,6 +96,9 @@ def read_csv(path: Path, known: Words = (), names: tuple[str, ...] | None = None
         layout = _layout(path)
         try:
             table = _of_numbers(path, layout)
+        except _BeyondMemoryError:
+            # Cell by cell it would take more.
+            raise
         except (ValueError, DataError):
             is_header = names is not None and column_names(layout.header, str(path), len(names))[0] == names
             if not is_header and standing_again(layout.header, known):
@@ -200,7 +208,7 @@ def _within_memory(path: Path, layout: Layout, bytes_a_row: float) -> Iterator[s
     for number, line in enumerate(_lines(path), start=1):
         needed = bytes_a_row * max(number, layout.rows)
         if needed > left:
-            raise DataError(
+            raise _BeyondMemoryError(
                 f"{path} {lack_of_room(needed, left)}: use fewer rows, save it as a .npy file of bytes, or raise "
                 "--memory-limit"
             )
