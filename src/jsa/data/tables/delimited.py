@@ -202,12 +202,13 @@ def _lines(path: Path) -> Iterator[str]:
 def _within_memory(path: Path, layout: Layout, bytes_a_row: float) -> Iterator[str]:
     """Yield the lines of a table, and refuse one that does not fit into memory.
 
-    A file whose first row is longer than others has more rows than it seemed, so they are counted as they come.
+    A file whose first row is longer than others has more rows than it seemed, so they are counted as they come. The
+    first one may pass: whoever reads numbers finds words there, which take more.
     """
     left = room()
     for number, line in enumerate(_lines(path), start=1):
         needed = bytes_a_row * max(number, layout.rows)
-        if needed > left:
+        if needed > left and number > layout.skipped + 1:
             raise _BeyondMemoryError(
                 f"{path} {lack_of_room(needed, left)}: use fewer rows, save it as a .npy file of bytes, or raise "
                 "--memory-limit"
