@@ -12,7 +12,7 @@ import torch
 from helpers.sizes import sizes
 from helpers.small_runs import patterned, small_model
 from jsa.errors import UsageError
-from jsa.estimators import JSA, Enumeration
+from jsa.estimators import JSA, NVIL, Enumeration
 from jsa.evaluation.likelihood import row_likelihoods
 from jsa.latent import LatentSpace, Layer
 from jsa.models.belief_network import BeliefNetwork
@@ -128,6 +128,12 @@ def test_a_step_is_measured_without_a_trace() -> None:
     assert not any(bool(estimator.chains.read(torch.arange(100))[1].any()) for estimator in built)
     half = step_cost(model, build, rows, 25)
     assert large.bytes / half.bytes == pytest.approx(2, rel=0.01)
+
+
+def test_making_an_estimator_with_networks_leaves_no_trace() -> None:
+    model, rows, state = small_model(), patterned(100, seed=1), torch.get_rng_state()
+    step_cost(model, lambda particles: NVIL(model.latent, inputs=8, particles=particles or 1), rows, 50)
+    assert torch.equal(state, torch.get_rng_state())
 
 
 def test_a_method_refuses_more_states_than_can_be_enumerated() -> None:

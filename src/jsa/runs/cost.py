@@ -95,25 +95,29 @@ def step_cost(
         rows: The training rows.
         batch_size: The rows of a step.
     """
+    # An estimator with networks draws when it is made, too.
+    with torch.random.fork_rng(), torch.enable_grad():
+        return _step_cost(model, build, rows, min(batch_size, len(rows)))
+
+
+def _step_cost(model: LatentVariableModel, build: Callable[[int | None], Estimator], rows: Rows, together: int) -> Cost:
     estimator = build(None)
     enumerated = isinstance(estimator, Enumeration)
     particles = _count(model.latent) if enumerated else getattr(estimator, "particles", 1)
 
-    def step(some: int, together: int) -> None:
-        made = estimator if together == particles or enumerated else build(together)
-        seen: Any = _FirstStates(model, together) if enumerated else model
+    def step(some: int, states: int) -> None:
+        made = estimator if states == particles or enumerated else build(states)
+        seen: Any = _FirstStates(model, states) if enumerated else model
         made.eval()(seen, rows.batch(torch.arange(some), _device(model))).loss.backward()
         model.zero_grad()
 
     # A method without particles may evaluate any number of states for a row.
     small = _states_measured(model) if enumerated or hasattr(estimator, "particles") else 1
-    together = min(batch_size, len(rows))
-    with torch.random.fork_rng(), torch.enable_grad():
-        if particles <= 4 * small:
-            found = cost_at(together, lambda some: step(some, particles), max(1, small // particles))
-        else:
-            row = cost_at(particles, partial(step, 1), small, bends=not enumerated)
-            found = Cost(together * row.bytes, together * row.seconds)
+    if particles <= 4 * small:
+        found = cost_at(together, lambda some: step(some, particles), max(1, small // particles))
+    else:
+        row = cost_at(particles, partial(step, 1), small, bends=not enumerated)
+        found = Cost(together * row.bytes, together * row.seconds)
     listed = _bytes_of_list(model.latent) if enumerated else 0.0
     return Cost(found.bytes + listed, found.seconds)
 
