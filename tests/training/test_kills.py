@@ -23,10 +23,13 @@ def test_killed_runs_end_as_if_they_had_been_left_in_peace(flags: list[str]) -> 
     count = int(lines[0].split()[0].removeprefix("1/"))
     judged, table = lines[:count], lines[count + 1 :]
     assert [line.split()[0] for line in judged] == [f"{number}/{count}" for number in range(1, count + 1)]
-    assert all(line.endswith(" -> the same") for line in judged)
+    # On a busy machine a run may end before a moment that was chosen by how long another one took.
+    early = [line for line in judged if line.endswith(" -> ended before")]
+    assert all("at random" in line for line in early)
+    assert all(line.endswith(" -> the same") for line in judged if line not in early)
     figures = [line.split()[-3:] for line in table]
     kills = [int(figure[0]) for figure in figures]
-    assert kills == [2, 1, 1, 2] if flags else sum(kills) >= count > 150, finished.stdout
+    assert kills == [2, 1, 1, 2] if flags else sum(kills) + len(early) >= count > 150 > len(early), finished.stdout
     assert all(figure[1:] == ["0", "0"] for figure in figures)
 
 
