@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode, resolve_name
+from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
 WAITING = {
@@ -59,7 +60,7 @@ class Synchronizations(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         given = dict(kwargs or {})
-        tensors = list(_tensors((args, given)))
+        tensors = _tensors((args, given))
         host = bool(tensors) and all(tensor in self._host for tensor in tensors)
         name = resolve_name(func) or ""
         to_host = name == "torch.Tensor.cpu" or (name == "torch.Tensor.to" and _names_the_cpu(args[1:], given))
@@ -72,14 +73,8 @@ class Synchronizations(TorchFunctionMode):
         return result
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _tensors(part)
-    elif isinstance(value, dict):
-        yield from _tensors(tuple(value.values()))
+def _tensors(values: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
 
 
 def _names_the_cpu(args: tuple[Any, ...], given: Mapping[str, Any]) -> bool:

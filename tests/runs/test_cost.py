@@ -144,7 +144,9 @@ def test_a_method_refuses_more_states_than_can_be_enumerated() -> None:
         enumeration_cost(model, patterned(10, seed=0), lambda *_: None)
 
 
-def test_an_evaluation_is_measured_by_some_of_its_rows_and_samples() -> None:
+def test_an_evaluation_is_measured_by_some_of_its_rows_and_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a busy machine it would be slow enough to be measured once more, by more samples.
+    monkeypatch.setattr("jsa.runs.cost.SLOW_SECONDS", float("inf"))
     model, rows, done = small_model(), patterned(1000, seed=0), []
 
     def work(some: object, samples: int) -> None:
@@ -152,6 +154,6 @@ def test_an_evaluation_is_measured_by_some_of_its_rows_and_samples() -> None:
         row_likelihoods(model, some, samples)  # type: ignore[arg-type]
 
     few, many = rows_cost(rows, 50_000, work), rows_cost(rows, 50_000_000, work)
-    assert max(done) < 500_000
+    assert max(done) < 50_000
     # What is kept of a sample does not depend on how many there are.
     assert many.bytes / few.bytes == pytest.approx(1000, rel=0.2)

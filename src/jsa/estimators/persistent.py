@@ -136,13 +136,14 @@ class PersistentEstimator(WeightedEstimator, ABC):
         posterior = self._posterior(model, batch)
         if not self.training:
             return self._from(model, batch, posterior, None)[0]
-        initial = self.initial_states(batch, posterior)
+        # Asked for here, so that a batch without them is refused before the work.
+        rows, initial = batch.row_numbers, self.initial_states(batch, posterior)
         estimate, trajectory = self._from(model, batch, posterior, initial)
         moved = trajectory.acceptances > 0
-        self.chains.write(batch.row_numbers, trajectory.last, torch.ones_like(moved) if initial is None else moved)
+        self.chains.write(rows, trajectory.last, torch.ones_like(moved) if initial is None else moved)
         if initial is not None:
             self._numbering.add(estimate.diagnostics["cached_state_win_rate"], len(batch), self.chains.passes)
-        age = self.chains.age(batch.row_numbers)
+        age = self.chains.age(rows)
         ages = {"chain_age": age.mean(), "frozen_share": (age >= 1).to(age.dtype).mean()}
         return replace(estimate, diagnostics={**estimate.diagnostics, **ages})
 
@@ -155,8 +156,6 @@ class PersistentEstimator(WeightedEstimator, ABC):
     def initial_states(self, batch: Batch, posterior: BatchPosterior) -> Float[Tensor, "batch width"] | None:
         """Return where the chains of a batch start at this visit; None for draws of q, as in stage I."""
         if self.stage == Stage.FRESH:
-            # The row numbers are needed when the chains are stored: refuse a batch without them before the work.
-            batch.row_numbers  # noqa: B018
             return None
         if self.chains.visits == 0 and not self._told_no_chains:
             self._told_no_chains = True
