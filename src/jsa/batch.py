@@ -168,6 +168,11 @@ class Batch:
         context, known, weight = (None if part is None else part.to(device) for part in parts)
         return Batch(self.x.to(device), self.index, context, known, weight, self.gaps)
 
+    def pin_memory(self) -> Batch:
+        """Return the rows in memory from which a GPU copies faster; a DataLoader with ``pin_memory`` calls this."""
+        parts = {name: getattr(self, name) for name in ("x", "context", "known", "weight")}
+        return replace(self, **{name: part.pin_memory() for name, part in parts.items() if part is not None})
+
     def take(self, rows: Int64[Tensor, " taken"]) -> Batch:
         """Return the rows at these positions of the batch; repeated positions give repeated rows."""
         index = None if self.index is None else self.index.index_select(0, rows.to(self.index.device))

@@ -49,14 +49,6 @@ class Dataset(Protocol):
         """Switch to the rows of this epoch, if they change at all."""
 
 
-@runtime_checkable
-class InMemory(Dataset, Protocol):
-    """A dataset whose values are held in memory, so that all of them can be compared with those of another time."""
-
-    def stored(self, rows: slice) -> Sequence[Tensor]:
-        """Return what determines these rows, as it is stored."""
-
-
 @final
 class IndexedDataset:
     """Rows stored in memory as bytes and converted to floating point batch by batch.
@@ -135,7 +127,7 @@ class IndexedDataset:
     def start_epoch(self, epoch: int) -> None:
         """Do nothing: these rows are the same in every epoch."""
 
-    def stored(self, rows: slice) -> Sequence[Tensor]:
+    def stored(self, rows: slice | Tensor) -> Sequence[Tensor]:
         """Return the bytes of these rows, 0 where a value is missing, and their weights."""
         values = self.rows[rows]
         values = values if self.missing is None else values.masked_fill(self.missing[rows], 0)

@@ -10,7 +10,8 @@ from jaxtyping import Int64
 
 from jsa.data.dataset import Conditioned, Dataset
 from jsa.data.schema import Schema
-from jsa.errors import UsageError
+from jsa.data.streams import permutation
+from jsa.errors import DataError, UsageError
 
 PARTS = ("train", "valid", "test")
 """The names of the parts, in the order of presentation."""
@@ -94,6 +95,48 @@ class Splits:
             return Conditioned(self.parts[name], columns, source, self.row_numbers(name))
 
         return replace(self, train=view("train"), valid=view("valid"), test=view("test"))
+
+
+def divide(
+    rows: int, fractions: Mapping[str, float], seed: int, source: str, given_by: str
+) -> dict[str, Int64[np.ndarray, " part"]]:
+    """Divide rows at random into parts of given shares and the rest to learn from. Each part keeps the order of rows.
+
+    Args:
+        rows: The number of rows.
+        fractions: The shares of the parts, by name.
+        seed: The seed of the division.
+        source: The name of the rows in an error.
+        given_by: How rows of their own are given for a part, with ``{}`` for its name.
+
+    Returns:
+        The numbers of the rows of each part, and of those to learn from as ``train``; nothing if no part is wanted.
+
+    Example:
+        >>> {name: len(numbers) for name, numbers in divide(10, {"test": 0.2}, 0, "the table", "{}=").items()}
+        {'test': 2, 'train': 8}
+    """
+    if not fractions:
+        return {}
+    order = permutation(rows, "table split", seed)
+    # With no more rows than parts to fill, no fraction leaves any.
+    too_few = rows <= len(fractions)
+    taken, start = {}, 0
+    for name, fraction in fractions.items():
+        stop = start + round(fraction * rows)
+        if stop == start and not too_few:
+            raise DataError(
+                f"{source} has too few rows: {name}_fraction {fraction} of {rows} rows is none; give a larger "
+                f"{name}_fraction, or such rows by {given_by.format(name)}"
+            )
+        taken[name] = np.sort(order[start:stop])
+        start = stop
+    if start >= rows or too_few:
+        leave = f"its {rows} row{'s leave' if rows > 1 else ' leaves'} none to learn from"
+        smaller = "" if too_few else "smaller fractions, or "
+        others = " and ".join(given_by.format(name) for name in fractions)
+        raise DataError(f"{source} has too few rows: {leave}; give {smaller}rows of their own by {others}")
+    return taken | {"train": np.sort(order[start:])}
 
 
 def counted(count: int, noun: str) -> str:

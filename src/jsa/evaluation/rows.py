@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, Self, runtime_checkable
 
 import torch
@@ -28,6 +28,38 @@ class Rows(Protocol):
 
     def batch(self, index: Tensor, device: torch.device | None = None, /) -> Batch:
         """Return the rows with these numbers."""
+        ...
+
+
+@runtime_checkable
+class InMemory(Rows, Protocol):
+    """Rows that are held in memory, so that all of them can be compared with those of another time."""
+
+    def stored(self, rows: slice | Tensor) -> Sequence[Tensor]:
+        """Return what determines the rows with these numbers, as it is stored."""
+        ...
+
+
+@runtime_checkable
+class Changing(Rows, Protocol):
+    """Rows whose values may change between epochs."""
+
+    @property
+    def rows_change(self) -> bool:
+        """Whether they do, which makes anything remembered about a row stale."""
+        ...
+
+    def start_epoch(self, epoch: int) -> None:
+        """Switch to the rows of this epoch, if they change at all."""
+        ...
+
+
+@runtime_checkable
+class Streaming(Rows, Protocol):
+    """Rows that are read ahead, by processes of their own."""
+
+    def batches(self, numbers: Iterable[Tensor], device: torch.device | None = None, /) -> Iterator[Batch]:
+        """Yield the rows with these numbers, a batch for each tensor of them."""
         ...
 
 
@@ -62,6 +94,11 @@ class TensorRows:
     def batch(self, index: Tensor, device: torch.device | None = None) -> Batch:
         """Return the rows with these numbers."""
         return self._all.take(index).to(device)
+
+    def stored(self, rows: slice | Tensor) -> Sequence[Tensor]:
+        """Return the values, contexts, known states and weights of these rows, as far as there are any."""
+        parts = (self._all.x, self._all.context, self._all.known, self._all.weight)
+        return [part[rows] for part in parts if part is not None]
 
 
 def as_rows(rows: Rows | Tensor) -> Rows:
@@ -114,6 +151,17 @@ class Subset:
         """Return the rows at these positions of the view, under their numbers in the dataset."""
         return self._rows.batch(self.numbers[index], device)
 
+    def batches(self, numbers: Iterable[Tensor], device: torch.device | None = None) -> Iterator[Batch]:
+        """Yield the rows at these positions of the view."""
+        return batches(self._rows, (self.numbers[index] for index in numbers), device)
+
+
+def batches(rows: Rows, numbers: Iterable[Tensor], device: torch.device | None = None) -> Iterator[Batch]:
+    """Yield the rows with these numbers, a batch for each tensor of them, read ahead if the rows can be."""
+    if isinstance(rows, Streaming):
+        return rows.batches(numbers, device)
+    return (rows.batch(index, device) for index in numbers)
+
 
 def in_chunks(
     rows: Rows, size: int, device: torch.device | None = None, progress: Progress | None = None
@@ -121,10 +169,10 @@ def in_chunks(
     """Yield all rows in chunks of this size, and report each chunk when the next one is asked for."""
     if len(rows) == 0:
         raise UsageError("there are no rows to evaluate")
-    for index in torch.arange(len(rows)).split(size):
-        yield rows.batch(index, device)
+    for batch in batches(rows, torch.arange(len(rows)).split(size), device):
+        yield batch
         if progress is not None:
-            progress(len(index))
+            progress(len(batch))
 
 
 def row_weights(rows: Rows) -> Float64[Tensor, " rows"] | None:

@@ -10,10 +10,10 @@ from functools import cache, cached_property
 from typing import Any, Literal
 
 from jsa.errors import unknown_name
-from jsa.io.json_records import from_record, to_record
+
 from jsa.models.presets import preset
 from jsa.report.styles import Style
-from jsa.runs.config import RunConfig
+from jsa.runs.config import RunConfig, with_settings
 
 
 @dataclass(frozen=True)
@@ -246,9 +246,7 @@ def config_of(flags: str) -> RunConfig:
         for flag, text in zip(words[::2], words[1::2], strict=True)
     }
     model = str(given["model"])
-    record = _with(to_record(RunConfig(model=model, network=preset(model))), given)
-    # The remaining values are unknown fields.
-    return from_record(RunConfig, {**record, **given})
+    return with_settings(RunConfig(model=model, network=preset(model)), given)
 
 
 def _value(text: str) -> Any:
@@ -256,14 +254,6 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _with(record: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Move the given values to their fields; no two fields of any groups share a name."""
-    return {
-        name: _with(value, given) if isinstance(value, Mapping) else given.pop(name, value)
-        for name, value in record.items()
-    }
 
 
 Budget = Literal["paper", "short"]

@@ -22,7 +22,8 @@ MOVED = {"checkpoint_seconds": ("machine", "checkpoints"), "snapshot_every": ("m
 """Settings that 0.1.0 had in another group: that group, and the one of today."""
 
 SETTINGS: dict[str, Any] = json.loads("""{
-  "data": "mnist-static", "model": "nonlinear", "estimator": "jsa", "epochs": 20, "seed": 0, "batch_size": 50,
+  "data": "mnist-static", "model": "nonlinear", "estimator": "jsa", "epochs": 20, "steps": null, "seed": 0,
+  "batch_size": 50,
   "scan": "shuffle",
   "method": {"particles": null, "temperature": null, "baseline": null, "sleep": null},
   "dataset": {"data_dir": null, "valid_file": null, "test_file": null, "valid_fraction": 0.1, "test_fraction": 0.1,
@@ -36,7 +37,8 @@ SETTINGS: dict[str, Any] = json.loads("""{
   "validation": {"validate_every": 5, "validation_samples": 100, "validation_rows": null, "stop_after": null,
     "test_samples": 1000, "leading_epochs": 1, "followed_rows": null},
   "checkpoints": {"checkpoint_seconds": 30.0, "snapshot_every": null},
-  "machine": {"device": "cpu", "threads": null, "memory_limit": null, "chains_on_disk": false}
+  "machine": {"device": "cpu", "threads": null, "memory_limit": null, "chains_on_disk": false},
+  "output": {"progress": true, "pictures": true}
 }""")
 """The defaults of 0.1.0. A result without a setting has the default of 0.1.0, whatever the default is today.
 

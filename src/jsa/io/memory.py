@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SHARE = 0.9
@@ -20,6 +20,18 @@ def set_memory_limit(gigabytes: float | None) -> None:
     """Limit the memory that this process may take in all; None for a share of what is free."""
     global _limit
     _limit = None if gigabytes is None else gigabytes * _GIGABYTE
+
+
+@contextmanager
+def limited_memory(gigabytes: float | None) -> Iterator[None]:
+    """Limit the memory that this process may take inside this block, as ``set_memory_limit`` does."""
+    global _limit
+    before = _limit
+    set_memory_limit(gigabytes)
+    try:
+        yield
+    finally:
+        _limit = before
 
 
 def room() -> float:

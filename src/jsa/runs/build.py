@@ -1,61 +1,153 @@
-"""From a configuration to the parts of a run, and from a run folder back to them."""
+"""From a configuration of the command line to the task of a run, and from a run folder back to it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from jsa.chains import ChainCache
 from jsa.chains.database import FILE_NAME, DatabaseStorage
-from jsa.data import Dataset, Splits, load
+from jsa.data import Splits, load
 from jsa.data.loading import exists, is_table
 from jsa.data.schema import Schema
 from jsa.errors import DataError, UsageError
 from jsa.estimators import Estimator
-from jsa.estimators.registry import build_estimator
+from jsa.estimators.registry import check_options
 from jsa.io.home_folder import expanded
 from jsa.latent import Layer
+from jsa.model import LatentVariableModel
 from jsa.models.belief_network import BeliefNetwork
+from jsa.models.presets import NetworkConfig
 from jsa.models.registry import build_model
 from jsa.models.structured_prediction import StructuredPrediction
 from jsa.runs.config import RunConfig
-from jsa.runs.folder import RunFolder
-from jsa.runs.identity import DataIdentity
+from jsa.runs.feasibility import refuse_large_model
+from jsa.runs.folder import RunFolder, refuse_existing, unused
+from jsa.runs.identity import RunIdentity
+from jsa.runs.method import Method
+from jsa.runs.rows import RunRows
+from jsa.runs.task import Task, begin, check_device, go_on
+from jsa.training.signals import StopRequest
 from jsa.training.state import read_chains
-from jsa.training.weights import load_weights
 
-Model = BeliefNetwork | StructuredPrediction
+MakeModel = Callable[[Schema], LatentVariableModel]
+"""Makes an own model for rows of these columns."""
 
 
 @dataclass(frozen=True)
-class OpenedRun:
-    """A run that was opened from its folder.
+class Own:
+    """What a configuration of the command line names and cannot make.
 
     Attributes:
-        folder: The run folder.
-        config: The configuration of the run.
-        model: The model with the weights of a checkpoint.
-        notes: The notes beside these weights.
-        shape: What a row of its data is made of.
-        read_splits: What reads its data, once.
+        model: Makes the own model, None for a model of the library.
+        estimator: The class of the own method, None for a method of the library.
     """
 
-    folder: RunFolder
-    config: RunConfig
-    model: Model
-    notes: dict[str, object]
-    shape: Schema
-    read_splits: Callable[[], Splits]
+    model: MakeModel | None = None
+    estimator: type[Estimator] | None = None
 
-    @property
-    def splits(self) -> Splits:
-        """Its data, read at first use: sampling needs none."""
-        return self.read_splits()
+
+def train(config: RunConfig, out: Path | None = None, stop: StopRequest | None = None, own: Own = Own()) -> RunFolder:
+    """Make a run of the command line: train, test at the best epoch, and draw.
+
+    Args:
+        config: The configuration.
+        out: The run folder, a new one in ``runs`` where not given. It is made once data and model are found good.
+        stop: A request to stop; if one is given, it listens to Ctrl-C and SIGTERM while the run has something to keep.
+        own: The own model and the own method that the configuration names.
+    """
+    if out is not None:
+        refuse_existing(out)
+    method = _method(config, own)
+    splits = load_splits(config)
+    model = _make_model(config, splits.schema, own)
+    names = (Path(splits.name).stem, config.model.rpartition(":")[2], config.estimator.rpartition(":")[2])
+    path = out or unused(Path("runs") / f"{'-'.join(names)}-seed{config.seed}")
+    return begin(Task(config, RunRows.of_splits(splits), model, method), path, stop)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Settings that may change when a run continues; None leaves one as it was."""
+
+    learning_rate: float | None = None
+    non_finite: Literal["stop", "skip"] | None = None
+    memory_limit: float | None = None
+
+    def applied(self, config: RunConfig) -> RunConfig:
+        """Return the configuration with these settings."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        machine = {name: given.pop(name) for name in ("memory_limit",) if name in given}
+        return replace(
+            config,
+            optimization=replace(config.optimization, **given),
+            machine=replace(config.machine, **machine),
+        )
+
+
+def resume(
+    path: Path,
+    changes: Changes = Changes(),
+    stop: StopRequest | None = None,
+    data_dir: Path | None = None,
+    own: Own = Own(),
+) -> RunFolder:
+    """Continue a run of the command line; a finished one is left as it is.
+
+    Args:
+        path: The run folder.
+        changes: The settings that change from here on.
+        stop: As for ``train``.
+        data_dir: Where the data is, if not where it was.
+        own: The own model and the own method that the run names.
+    """
+    folder = RunFolder.open(path)
+    if folder.finished:
+        return folder
+    config = changes.applied(folder.read_config())
+    if config.has_own_rows:
+        raise UsageError(f"{path} learns from rows that only its script has: continue it with {folder.continue_with}")
+    method = _method(config, own)
+    # A run without a state begins again, and may do so with a table that was mended.
+    splits = load_splits_again(config, folder, data_dir, may_differ=not folder.state.is_file())
+    model = _make_model(config, splits.schema, own)
+    return go_on(Task(config, RunRows.of_splits(splits), model, method), folder, stop)
+
+
+def _method(config: RunConfig, own: Own) -> Method:
+    """Return the method, and refuse what can be refused before any data is read."""
+    check_device(config.machine.device)
+    method = Method.of(own.estimator or _named("estimator", config.estimator, config.has_own_estimator))
+    check_options(method.kind, config.method.given)
+    return method
+
+
+def _named(flag: str, name: str, is_own: bool) -> str:
+    """Return the name of something of the library; an own thing is made by what a flag names."""
+    if is_own:
+        raise UsageError(
+            f"this run has the {flag} {name}, which no file may load: give it again by --{flag} package.module:name"
+        )
+    return name
+
+
+def _make_model(config: RunConfig, schema: Schema, own: Own) -> LatentVariableModel:
+    """Make the model of a run, initialized from its seed."""
+    if config.network is None:
+        if own.model is None:
+            _named("model", config.model, is_own=True)
+            raise AssertionError
+        torch.manual_seed(config.seed)
+        return own.model(schema)
+    make = partial(make_model, config.network, schema, config.seed)
+    refuse_large_model(config, make)
+    return make()
 
 
 def load_splits(config: RunConfig) -> Splits:
@@ -72,7 +164,7 @@ def load_splits(config: RunConfig) -> Splits:
         classes=dataset.data_classes,
         seed=config.seed,
     )
-    if config.network.conditional:
+    if config.conditional:
         return splits.split_context(splits.schema.columns // 2)
     return splits
 
@@ -88,14 +180,14 @@ def load_splits_again(
         data_dir: Where the data is, if not where it was.
         may_differ: Whether rows other than those of the run are accepted; otherwise they are refused.
     """
-    known = DataIdentity.read(folder.path)
+    known = RunIdentity.read(folder.path)
     here = with_data_dir(config if known is None else started_in(config, known.started_in), data_dir)
     splits = load_splits(here)
     if known is None or may_differ:
         return splits
-    if (part := known.changed(splits)) is not None:
+    if (part := known.changed(splits.parts)) is not None:
         raise DataError(f"{_other_rows(here, part)}: give the run its data back, or its folder by --data-dir")
-    return replace(splits, notes=(*splits.notes, *known.notes))
+    return splits
 
 
 def _other_rows(config: RunConfig, part: str) -> str:
@@ -106,48 +198,16 @@ def _other_rows(config: RunConfig, part: str) -> str:
     return f"{file or config.data} does not hold the {rows} rows that the run had"
 
 
-def make_model(config: RunConfig, shape: Schema) -> Model:
-    """Make the model of a run, initialized from its seed."""
+def make_model(network: NetworkConfig, shape: Schema, seed: int) -> BeliefNetwork | StructuredPrediction:
+    """Make a model of the library, initialized from a seed."""
     columns, classes = shape.observed_columns, shape.classes
     observed = Layer("bernoulli", columns) if classes == 2 else Layer("categorical", columns, classes)
-    torch.manual_seed(config.seed)
+    torch.manual_seed(seed)
     values = shape.column_classes[shape.context_columns :]
-    return build_model(config.network, observed, shape.context_width, indicators=shape.missing, values=values)
+    return build_model(network, observed, shape.context_width, indicators=shape.missing, values=values)
 
 
-def make_estimator(config: RunConfig, model: Model, rows: Dataset, folder: RunFolder) -> Estimator:
-    """Make the estimator of a run, with chains for its training rows if it keeps chains."""
-    return build_estimator(
-        config.estimator,
-        model.latent,
-        inputs=rows.schema.observed_width + rows.schema.context_width,
-        rows=len(rows),
-        options=config.method.given,
-        cache_folder=folder.chains if config.machine.chains_on_disk else None,
-    )
-
-
-def open_run(path: Path, checkpoint: str = "best", data_dir: Path | None = None) -> OpenedRun:
-    """Open a run with the best or last weights of its model.
-
-    Args:
-        path: The run folder.
-        checkpoint: ``best`` or ``last``.
-        data_dir: Where the data is, if not where it was.
-    """
-    if checkpoint not in ("best", "last"):
-        raise UsageError(f"the checkpoint is best or last, not '{checkpoint}'")
-    folder = RunFolder.open(path)
-    config = folder.read_config()
-    read_splits = cache(partial(load_splits_again, config, folder, data_dir))
-    known = DataIdentity.read(folder.path)
-    shape = read_splits().schema if known is None else known.shape
-    model = make_model(config, shape)
-    notes = load_weights(model, folder.best if checkpoint == "best" else folder.last)
-    return OpenedRun(folder, config, model.eval(), notes, shape, read_splits)
-
-
-def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor) -> None:
+def take_chains(cache: ChainCache, config: RunConfig, folder: RunFolder, state: Path, index: Tensor) -> None:
     """Copy the chains of these rows from a state file of a run, if it has any, to a cache in memory.
 
     Chains on disk are read as they stood at that file, and stay as they are.
@@ -155,10 +215,10 @@ def take_chains(cache: ChainCache, opened: OpenedRun, state: Path, index: Tensor
     chains = read_chains(state) if state.is_file() else {}
     if not chains:
         return
-    if not opened.config.machine.chains_on_disk:
+    if not config.machine.chains_on_disk:
         cache.load_state_dict(chains)
         return
-    stored = DatabaseStorage(opened.folder.chains / FILE_NAME, cache.latent, cache.rows, read_only=True)
+    stored = DatabaseStorage(folder.chains / FILE_NAME, cache.latent, cache.rows, read_only=True)
     stored.load_state_dict(chains)
     states, times = stored.read(index)
     there = times.nonzero().flatten()

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from jsa.errors import UsageError
+from jsa.errors import UsageError, unknown_name
+from jsa.io.json_records import from_record, to_record
 from jsa.models.presets import NetworkConfig, preset
 from jsa.ranges import Fraction, MemoryLimit, Ranged, Seed, Threads, real, whole
 from jsa.training.config import TrainingConfig
+
+
+OWN = ":"
+"""Is in the name of an own model or method, between its module and its name there."""
+
+OWN_ROWS = "own rows"
+"""Stands for the name of the data if rows were given in Python."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +67,13 @@ class Subject:
     data: str = "mnist-static"
     """A dataset (see: jsa list data) or a file .npy, .npz, .csv or .tsv of 0/1 values, small integers or words."""
     model: str = "nonlinear"
-    """A model (see: jsa list models); it sets the defaults of the network options."""
+    """A model (see: jsa list models), which sets the defaults of the network options; or package.module:factory for an
+    own one, which is called with the jsa.Schema of the rows."""
     estimator: str = "jsa"
-    """A method (see: jsa list estimators)."""
+    """A method (see: jsa list estimators); or package.module:Class for an own one."""
     method: MethodConfig = field(default_factory=MethodConfig)
     dataset: DataConfig = field(default_factory=DataConfig)
-    network: NetworkConfig = field(default_factory=lambda: preset("nonlinear"))
+    network: NetworkConfig | None = field(default_factory=lambda: preset("nonlinear"))
 
 
 @dataclass(frozen=True)
@@ -82,10 +92,21 @@ class MachineConfig(Ranged):
 
 
 @dataclass(frozen=True)
+class OutputConfig(Ranged):
+    """What a run shows. It changes no result."""
+
+    progress: bool = True
+    """Show the progress of the training on standard error."""
+    pictures: bool = True
+    """Draw samples, reconstructions and curves after training."""
+
+
+@dataclass(frozen=True)
 class RunConfig(TrainingConfig, Subject):
     """Everything that determines a run."""
 
     machine: MachineConfig = field(default_factory=MachineConfig)
+    output: OutputConfig = field(default_factory=OutputConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,6 +116,66 @@ class RunConfig(TrainingConfig, Subject):
             )
 
     @property
+    def has_own_rows(self) -> bool:
+        """Whether its rows were given in Python, so that no name or file leads to them."""
+        return self.data == OWN_ROWS
+
+    @property
+    def has_own_model(self) -> bool:
+        """Whether its model was given in Python or as package.module:factory."""
+        return self.network is None
+
+    @property
+    def has_own_estimator(self) -> bool:
+        """Whether its method is none of those of the library."""
+        return OWN in self.estimator
+
+    @property
+    def conditional(self) -> bool:
+        """Whether the second half of the columns is predicted from the first."""
+        return self.network is not None and self.network.conditional
+
+    @property
     def anywhere(self) -> RunConfig:
         """The same run, wherever its data is."""
         return replace(self, dataset=replace(self.dataset, data_dir=None))
+
+
+GIVEN_OTHERWISE = {
+    **dict.fromkeys(("data", "data_dir", "valid_file", "test_file", "data_classes"), "rows, valid and test"),
+    **dict.fromkeys(("model", *(field.name for field in fields(NetworkConfig))), "model"),
+    "estimator": "estimator",
+}
+"""Settings of the command line that are arguments of ``jsa.fit``: the arguments."""
+
+
+def with_settings(config: RunConfig, given: Mapping[str, Any]) -> RunConfig:
+    """Return a configuration with other values of some settings, whatever group they are in.
+
+    >>> with_settings(RunConfig(), {"batch_size": 100, "learning_rate": 1e-3}).optimization.learning_rate
+    0.001
+    >>> with_settings(RunConfig(), {"batchsize": 100})
+    Traceback (most recent call last):
+    jsa.errors.UsageError: there is no setting 'batchsize': did you mean 'batch_size'? Known are: ...
+    """
+    left = dict(given)
+    record = _filled(to_record(config), left)
+    for name in left:
+        raise unknown_name("setting", name, _names(record))
+    return from_record(RunConfig, record)
+
+
+def _filled(record: Mapping[str, Any], left: dict[str, Any]) -> dict[str, Any]:
+    """Move values to their fields; no two fields of any groups share a name."""
+    return {
+        name: _filled(value, left) if isinstance(value, Mapping) else to_record(left.pop(name, value))
+        for name, value in record.items()
+    }
+
+
+def _names(record: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            yield from _names(value)
+        else:
+            yield name

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import torch
 
-from jsa.data import Splits, batches_in_epoch
-from jsa.data.schema import Schema
+from jsa.data import batches_in_epoch
 from jsa.data.splits import counted
 from jsa.errors import UsageError, is_out_of_memory
 from jsa.estimators import Estimator
 from jsa.evaluation.likelihood import row_likelihoods
 from jsa.evaluation.rows import Subset
 from jsa.io.memory import lack_of_room
-from jsa.runs.build import Model, make_estimator, make_model
+from jsa.model import LatentVariableModel
 from jsa.runs.config import RunConfig
 from jsa.runs.cost import SLOW_SECONDS, rows_cost, step_cost
-from jsa.runs.folder import RunFolder
+from jsa.runs.method import Method
+from jsa.runs.rows import RunRows
 from jsa.training.progress import duration
 
 
@@ -47,11 +47,11 @@ def announce(seconds: float, what: str) -> None:
         sys.stderr.write(f"note: {what} will take about {duration(seconds)}\n")
 
 
-def refuse_large_model(config: RunConfig, shape: Schema) -> None:
+def refuse_large_model(config: RunConfig, make: Callable[[], LatentVariableModel]) -> None:
     """Refuse a model that does not fit into memory, before it is made."""
     try:
         with torch.device("meta"):
-            needed = _bytes_of_weights(config, make_model(config, shape))
+            needed = _bytes_of_weights(config, make())
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
@@ -60,33 +60,38 @@ def refuse_large_model(config: RunConfig, shape: Schema) -> None:
     refuse_beyond_memory(needed, "a model of these sizes", "lower --latents or --hidden")
 
 
-def check_run(config: RunConfig, model: Model, splits: Splits) -> None:
+def check_run(config: RunConfig, model: LatentVariableModel, rows: RunRows, method: Method) -> None:
     """Refuse a run that does not fit into memory, and tell how long it will take if that is long.
 
     The small steps that are measured also bring out what the method refuses, before anything is written.
     """
-    here = replace(config, machine=replace(config.machine, chains_on_disk=False, device="cpu"))
 
     def build(particles: int | None) -> Estimator:
-        method = config.method if particles is None else replace(config.method, particles=particles)
-        return make_estimator(replace(here, method=method), model, splits.train, RunFolder(Path()))
+        chosen = config.method if particles is None else replace(config.method, particles=particles)
+        return method.build(replace(config, method=chosen), model, rows.train, cache_folder=None)
 
-    step = step_cost(model, build, splits.train, config.batch_size)
+    if method.made is not None:
+        # It is not to be touched before the training, and only its maker knows how to make a smaller one.
+        build(None)
+        return
+    step = step_cost(model, build, rows.train, config.batch_size)
     if torch.device(config.machine.device).type != "cpu":
         # Another device has memory and speed of its own.
         return
     refuse_beyond_memory(
         step.bytes + _bytes_of_weights(config, model),
-        f"a step of {config.estimator} with {counted(min(config.batch_size, len(splits.train)), 'row')}",
+        f"a step of {config.estimator} with {counted(min(config.batch_size, len(rows.train)), 'row')}",
         f"lower --{'latents' if config.estimator == 'enumeration' else 'particles'} or --batch-size",
     )
-    seconds = config.epochs * batches_in_epoch(len(splits.train), config.batch_size) * step.seconds
-    chosen = config.validation
-    for name, rows, samples, times in (
-        ("validation", splits.valid, chosen.validation_samples, math.ceil(config.epochs / chosen.validate_every)),
-        ("test", splits.test, chosen.test_samples, 1),
+    steps = config.steps or config.epochs * batches_in_epoch(len(rows.train), config.batch_size)
+    seconds, chosen = steps * step.seconds, config.validation
+    for name, part, samples, times in (
+        ("validation", rows.valid, chosen.validation_samples, math.ceil(config.epochs / chosen.validate_every)),
+        ("test", rows.test, chosen.test_samples, 1),
     ):
-        some = Subset.spread(rows, chosen.validation_rows if name == "validation" else None)
+        if part is None:
+            continue
+        some = Subset.spread(part, chosen.validation_rows if name == "validation" else None)
         found = rows_cost(some, samples, partial(row_likelihoods, model))
         refuse_beyond_memory(
             found.bytes, f"a {name} with {counted(samples, 'sample')} per row", f"lower --{name}-samples"
@@ -95,7 +100,7 @@ def check_run(config: RunConfig, model: Model, splits: Splits) -> None:
     announce(seconds, "this run")
 
 
-def _bytes_of_weights(config: RunConfig, model: Model) -> float:
+def _bytes_of_weights(config: RunConfig, model: LatentVariableModel) -> float:
     """Return the bytes of the weights, their gradients, what the optimizer keeps for each, and the average."""
     each = 2 + 2 * (config.optimization.optimizer == "adam") + (config.optimization.average_decay is not None)
     return each * sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())

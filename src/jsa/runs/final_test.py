@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from jsa.data import Splits
+import math
+
 from jsa.evaluation.likelihood import Likelihood, likelihood
 from jsa.evaluation.rows import Rows, Subset
 from jsa.model import LatentVariableModel
 from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
+from jsa.runs.rows import RunRows
 from jsa.runs.scores import Scores, read_rescored, read_scores, write_rescored, write_scores
 from jsa.training.progress import evaluation_progress
 from jsa.training.selection import LeadingEpochs, ValidatedEpoch
@@ -20,33 +22,36 @@ class Scoring:
 
     Args:
         config: The configuration of the run.
-        splits: Its data.
+        rows: Its data.
         model: Its model, which gets the weights of the best epoch.
         folder: Its folder.
         stop: A request to stop.
     """
 
     def __init__(
-        self, config: RunConfig, splits: Splits, model: LatentVariableModel, folder: RunFolder, stop: StopRequest
+        self, config: RunConfig, rows: RunRows, model: LatentVariableModel, folder: RunFolder, stop: StopRequest
     ) -> None:
-        self.config, self.splits, self.model, self.folder, self.stop = config, splits, model, folder, stop
+        self.config, self.rows, self.model, self.folder, self.stop = config, rows, model, folder, stop
 
     def score(self, leading: LeadingEpochs) -> Scores:
         """Find the best epoch and test it."""
         best, samples = leading.best, self.config.validation.validation_samples
-        if leading.kept > 1:
-            best, samples = self._rescored(leading), self.config.validation.test_samples
-        load_weights(self.model, self.folder.best)
+        if leading.kept > 1 and self.rows.valid is not None:
+            best, samples = self._rescored(leading, self.rows.valid), self.config.validation.test_samples
+        notes = load_weights(self.model, self.folder.best)
+        if not leading.epochs:
+            # Nothing was validated, and the best epoch is the last one.
+            best = ValidatedEpoch(math.nan, int(str(notes["epoch"])))
         if self.folder.evaluation.is_file():
             return read_scores(self.folder)
-        test = self._likelihood(self.splits.test, "test")
+        test = None if self.rows.test is None else self._likelihood(self.rows.test, "test")
         scores = Scores(best, samples, test)
         write_scores(self.folder, scores)
         return scores
 
-    def _rescored(self, leading: LeadingEpochs) -> ValidatedEpoch:
+    def _rescored(self, leading: LeadingEpochs, validation_rows: Rows) -> ValidatedEpoch:
         """Return the best leading epoch by as many samples as the test has; its weights become the best ones."""
-        valid = Subset.spread(self.splits.valid, self.config.validation.validation_rows)
+        valid = Subset.spread(validation_rows, self.config.validation.validation_rows)
         known = read_rescored(self.folder)
         for screened in leading.epochs:
             if screened.epoch not in known:

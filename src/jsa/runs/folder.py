@@ -18,15 +18,20 @@ from jsa.io.provenance import Provenance
 from jsa.runs.config import RunConfig
 from jsa.training.folder import TrainingFolder
 
-FORMAT = 3
+FORMAT = 4
 """Of config.json, and so of all files of the folder that have no number of their own."""
 
 
 class RunFolder(TrainingFolder):
-    """The files of one run, by name."""
+    """The files of one run, by name.
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, f"jsa train --resume {shlex.quote(str(path))}")
+    Args:
+        path: The folder.
+        config: The configuration of the run, which says how it is continued.
+    """
+
+    def __init__(self, path: Path, config: RunConfig | None = None) -> None:
+        super().__init__(path, _continue_with(path, config))
         self.config = path / "config.json"
         self.provenance = path / "provenance.jsonl"
         self.chains = path / "chains"
@@ -44,12 +49,18 @@ class RunFolder(TrainingFolder):
         folder = cls(path)
         if not folder.config.is_file():
             raise CheckpointError(f"{path} is not a run folder: it has no config.json")
-        folder.read_config()
-        return folder
+        return cls(path, folder.read_config())
 
-    def outputs(self, *, pictures: bool) -> list[Path]:
-        """List the files for people: pictures, or a table for rows that are not images."""
-        return [*([self.samples, self.reconstructions] if pictures else [self.sample_table]), self.curves]
+    @property
+    def outputs(self) -> list[Path]:
+        """The files for people that there are: pictures, or a table for rows that are not images."""
+        drawn = (self.samples, self.reconstructions, self.sample_table, self.curves)
+        return [path for path in drawn if path.is_file()]
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do: the curves are drawn last."""
+        return self.evaluation.is_file() and (self.curves.is_file() or not self.read_config().output.pictures)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -77,8 +88,8 @@ class RunFolder(TrainingFolder):
         if self.best.is_file():
             # The state is always written before the best weights.
             raise CheckpointError(
-                f"{self.path} has weights but no {self.state.name}, so it cannot be continued: begin a new run with "
-                f"jsa train --config {shlex.quote(str(self.config))}"
+                f"{self.path} has weights but no {self.state.name}, so it cannot be continued: begin a new run in "
+                "another folder"
             )
         for path in (self.metrics, self.last):
             path.unlink(missing_ok=True)
@@ -139,6 +150,15 @@ def read_config(path: Path, *, by_hand: bool = False) -> RunConfig:
         return from_record(RunConfig, record, complete=complete)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
+
+
+def _continue_with(path: Path, config: RunConfig | None) -> str:
+    """Return what a person does to continue a run."""
+    if config is not None and config.has_own_rows:
+        return "the same call of jsa.fit"
+    own = (("model", config.has_own_model), ("estimator", config.has_own_estimator)) if config is not None else ()
+    flags = "".join(f" --{name} {shlex.quote(getattr(config, name))}" for name, is_own in own if is_own)
+    return f"jsa resume {shlex.quote(str(path))}{flags}"
 
 
 def refuse_existing(path: Path) -> None:

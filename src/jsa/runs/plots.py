@@ -5,22 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jsa.data import Dataset
-from jsa.evaluation.rows import Subset
-from jsa.io.atomic_files import replacing
-from jsa.model import Posterior
-from jsa.runs.build import Model
+from jsa.data.schema import written_columns
+from jsa.evaluation.ancestral_samples import contexts_of, sample_rows
+from jsa.evaluation.rows import Rows, Subset
+from jsa.io.atomic_files import replacing, write_arrays
+from jsa.model import Generative, LatentVariableModel, Posterior
+from jsa.runs.folder import RunFolder
+from jsa.runs.rows import RunRows
 from jsa.torch_contexts import seeded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+SAMPLES_SHOWN = 100
+PAIRS_SHOWN = 50
 
 COLUMNS = 10
 MARGIN = 2
@@ -29,8 +34,27 @@ NARROWEST, LARGEST_CELL = 240, 12
 """Pixels: rows of few columns that are not images get larger cells, to be at least this wide."""
 
 
+def draw(model: LatentVariableModel, rows: RunRows, folder: RunFolder, seed: int) -> None:
+    """Write samples and curves of a run to its folder, and reconstructions of rows that are pictures.
+
+    Of a model that cannot be sampled, and of rows of which nothing is known, there are curves alone.
+    """
+    schema = rows.schema
+    if isinstance(model, Generative) and schema is not None:
+        seen = rows.train if rows.valid is None else rows.valid
+        samples = sample_rows(model, SAMPLES_SHOWN, seed, contexts_of(seen, SAMPLES_SHOWN))
+        if schema.image_shape is None:
+            write_arrays(folder.sample_table, written_columns(schema, samples.rows.numpy()))
+        else:
+            save_grid(folder.samples, samples.means, schema.image_shape, schema.classes)
+            originals, copies = reconstructed_rows(model, seen, PAIRS_SHOWN, seed)
+            save_pairs(folder.reconstructions, originals, copies, schema.image_shape, schema.classes)
+    # The last one: it tells that all are drawn.
+    save_curves(folder.curves, folder.read_metrics())
+
+
 @torch.no_grad()
-def reconstructed_rows(model: Model, rows: Dataset, count: int, seed: int) -> tuple[Tensor, Tensor]:
+def reconstructed_rows(model: Any, rows: Rows, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Return this many rows, spread evenly, and the means of p(x | h) for a draw h from q(h | x)."""
     batch = rows.batch(Subset.spread(rows, count).numbers)
     with seeded(seed):

@@ -19,20 +19,23 @@ UNKNOWABLE = ("row_error", "monte_carlo_error", "upward_bias")
 
 @dataclass(frozen=True)
 class Scores:
-    """The best epoch of a run, the samples of its validation NLL, and its test figures."""
+    """The best epoch of a run, the samples of its validation NLL, and its test figures.
+
+    Without validation rows the best epoch is the last one, and its NLL is NaN; without test rows ``test`` is None.
+    """
 
     best: ValidatedEpoch
     validation_samples: int
-    test: Likelihood
+    test: Likelihood | None
 
 
 def write_scores(folder: RunFolder, scores: Scores) -> None:
     """Write the scores of a run."""
     summary = {
         "best_epoch": scores.best.epoch,
-        "valid_nll": scores.best.nll,
+        "valid_nll": None if math.isnan(scores.best.nll) else scores.best.nll,
         "valid_samples": scores.validation_samples,
-        "test": figures_record(scores.test),
+        "test": None if scores.test is None else figures_record(scores.test),
     }
     write_json(folder.evaluation, summary)
 
@@ -41,8 +44,9 @@ def read_scores(folder: RunFolder) -> Scores:
     """Read the scores of a run."""
     record = read_json(folder.evaluation)
     try:
-        best = ValidatedEpoch(float(record["valid_nll"]), int(record["best_epoch"]))
-        return Scores(best, int(record["valid_samples"]), _figures(record["test"]))
+        valid, test = record["valid_nll"], record["test"]
+        best = ValidatedEpoch(math.nan if valid is None else float(valid), int(record["best_epoch"]))
+        return Scores(best, int(record["valid_samples"]), None if test is None else _figures(test))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(
             f"{folder.evaluation} is damaged ({shortened(error)}): delete it and continue with {folder.continue_with}"

@@ -39,17 +39,33 @@ class Callback:
         """Tell whether the state must be saved before ``epoch`` is called."""
         return False
 
-    def epoch(self, state: State, record: Mapping[str, object]) -> None:
-        """Handle the end of an epoch, whose weights and metrics are written.
+    def epoch(self, state: State, record: Mapping[str, object]) -> bool | None:
+        """Handle the end of an epoch, whose weights and metrics are written; return True to end the training with it.
 
         After a crash it may be called again for the same epoch: whatever it writes must then be the same.
         """
+        return None
 
     def note(self, sentence: str) -> None:
         """Handle a sentence that whoever trains should read."""
 
     def end(self) -> None:
         """Handle the end of the training, by success or by an error."""
+
+
+class EachRecord(Callback):
+    """Calls a function with the record of each epoch, which may return True to end the training.
+
+    Args:
+        function: The function.
+    """
+
+    def __init__(self, function: Callable[[Mapping[str, object]], object]) -> None:
+        self._function = function
+
+    def epoch(self, state: State, record: Mapping[str, object]) -> bool:
+        # Other values mean nothing: what logs figures often returns something.
+        return self._function(dict(record)) is True
 
 
 class FollowedRows(Callback):

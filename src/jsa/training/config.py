@@ -74,6 +74,8 @@ class TrainingConfig(Ranged):
 
     epochs: Annotated[int, whole(1)] = 20
     """Passes through the training rows."""
+    steps: Annotated[int | None, whole(1)] = None
+    """Steps instead of epochs: as many epochs as they need, the last of which ends with them."""
     seed: Seed = 0
     """Seed of everything random."""
     batch_size: Annotated[int, whole(1)] = 50
@@ -84,6 +86,10 @@ class TrainingConfig(Ranged):
     stages: StageConfig = field(default_factory=StageConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
     checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
+
+    def with_steps(self, steps_per_epoch: int) -> Self:
+        """Return the same settings with the epochs that the steps need, if steps are given."""
+        return self if self.steps is None else replace(self, epochs=-(-self.steps // steps_per_epoch))
 
     @property
     def switch_epoch(self) -> int:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from jsa.batch import Batch, Estimate
-from jsa.data import Dataset, batches_in_epoch, epoch_order
+from jsa.data import batches_in_epoch, epoch_order
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.likelihood import Likelihood, likelihood
-from jsa.evaluation.rows import Rows, row_weights
+from jsa.evaluation.rows import Changing, Rows, batches, row_weights
 from jsa.io.fault_injection import crash_point
 from jsa.learner import Learner
 from jsa.model_calls import Counter, counting
@@ -24,7 +23,14 @@ from jsa.training.checkpointing import Checkpointer
 from jsa.training.config import TrainingConfig
 from jsa.training.finite_checks import refuse_non_finite_step, refuse_non_finite_weights
 from jsa.training.folder import TrainingFolder
-from jsa.training.optimization import forget_gradients, learned, learning_rate, make_optimizer
+from jsa.training.optimization import (
+    MakeOptimizer,
+    described,
+    forget_gradients,
+    learned,
+    learning_rate_share,
+    make_optimizer,
+)
 from jsa.training.selection import LeadingEpochs
 from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.stages import check_rows_stay, set_stage, still_to_switch
@@ -41,12 +47,12 @@ class TrainingRows:
 
     Attributes:
         train: What is learned. Weights of its rows are scaled to mean one.
-        valid: What finds the best epoch.
+        valid: What finds the best epoch; without such rows it is the last one.
         followed: Rows whose NLL is recorded at each validation, by name; they select nothing.
     """
 
-    train: Dataset
-    valid: Rows
+    train: Rows
+    valid: Rows | None
     followed: Mapping[str, Rows] = field(default_factory=dict)
 
 
@@ -58,6 +64,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     stop: StopRequest | None = None,
     identity: Mapping[str, object] | None = None,
+    optimizer: MakeOptimizer | None = None,
 ) -> LeadingEpochs:
     """Train a learner on the device that it is on, and leave its best and last weights in the folder.
 
@@ -71,13 +78,15 @@ def train(
         callbacks: What else happens at the moments of the training.
         stop: A request to stop between two steps. The state is then saved and ``InterruptedRunError`` raised.
         identity: What must be the same when the training continues, by name.
+        optimizer: Makes the optimizer of the parameters that are learned, if not the one of the configuration.
 
     Returns:
-        The epochs with the lowest validation NLL.
+        The epochs with the lowest validation NLL; none without validation rows.
     """
     try:
-        check_rows_stay(config, type(learner.estimator), rows.train.rows_change)
-        return Training(learner, rows, config, folder, callbacks, stop or StopRequest(), identity or {}).run()
+        check_rows_stay(config, type(learner.estimator), rows.train)
+        training = Training(learner, rows, config, folder, callbacks, stop or StopRequest(), identity or {}, optimizer)
+        return training.run()
     finally:
         for callback in callbacks:
             callback.end()
@@ -95,16 +104,21 @@ class Training:
         callbacks: Sequence[Callback],
         stop: StopRequest,
         identity: Mapping[str, object],
+        optimizer: MakeOptimizer | None,
     ) -> None:
         self.learner, self.rows, self.config = learner.train(), rows, config
         self.folder, self.stop = folder, stop
         self.row_weights = row_weights(rows.train)
         self.callbacks = [*configured(config, folder, rows.followed), *callbacks]
-        self.steps = config.epochs * batches_in_epoch(len(rows.train), config.batch_size)
+        self.steps = config.steps or config.epochs * batches_in_epoch(len(rows.train), config.batch_size)
         self.parameters = learned(learner)
-        optimizer, decay = make_optimizer(learner, config.optimization), config.optimization.average_decay
+        decay = config.optimization.average_decay
         average = None if decay is None else AveragedModel(learner.model, multi_avg_fn=get_ema_multi_avg_fn(decay))
-        self.state = State(learner, optimizer, average, identity, config.validation.leading_epochs)
+        self.optimizer = make_optimizer(learner, config.optimization, optimizer)
+        self.rates = [group["lr"] for group in self.optimizer.param_groups]
+        if optimizer is not None:
+            identity = {**identity, "the optimizer": described(self.optimizer)}
+        self.state = State(learner, self.optimizer, average, identity, config.validation.leading_epochs)
         self.checkpointer = Checkpointer(self.state, folder, config)
 
     @property
@@ -131,18 +145,22 @@ class Training:
         """Make the steps that are left of the epoch, validate if it is time, and take its figures."""
         if set_stage(self.config, self.learner.estimator, self.at.epoch, self.at.leading):
             crash_point("switch")
-        self.rows.train.start_epoch(self.at.epoch)
+        if isinstance(self.rows.train, Changing):
+            self.rows.train.start_epoch(self.at.epoch)
         config = self.config
         order = epoch_order(len(self.rows.train), config.batch_size, config.seed, self.at.epoch, config.scan)
         with counting() as counter:
-            for index in islice(order, self.at.batches, None):
-                self.step(index, counter)
+            left = list(islice(order, self.at.batches, self.at.batches + self.steps - self.at.step))
+            read = batches(self.rows.train, left, self.state.device)
+            for _ in left:
+                self.step(read, counter)
         record = self.figures()
         leads = False
-        if self.at.epoch % config.validation.validate_every == 0 or self.at.epoch == config.epochs:
+        is_time = self.at.epoch % config.validation.validate_every == 0 or self.at.epoch == config.epochs
+        if self.rows.valid is not None and is_time:
             crash_point("validation")
             self.checkpointer.save_if_due()
-            leads = self.validation(record)
+            leads = self.validation(self.rows.valid, record)
         record["decoder_evaluations"] = self.at.decoder_evaluations
         record["training_seconds"] = round(self.at.training_seconds, 3)
         record["processor_seconds"] = round(self.at.processor_seconds, 3)
@@ -153,11 +171,11 @@ class Training:
         if leads or any(callback.needs_checkpoint(self.state) for callback in self.callbacks):
             self.checkpointer.save()
 
-    def step(self, index: Tensor, counter: Counter) -> None:
+    def step(self, read: Iterator[Batch], counter: Counter) -> None:
         """Make a step, or skip it if it is not finite, and save the state if it is time."""
         began, processor, counter.states = time.monotonic(), time.process_time(), 0
         with self.checkpointer.located(self.at.step + 1):
-            skipped = not self.learn(self.batch(index))
+            skipped = not self.learn(self.weighted(next(read)))
         self.at.training_seconds += time.monotonic() - began
         self.at.processor_seconds += time.process_time() - processor
         self.at.decoder_evaluations += counter.states
@@ -173,20 +191,21 @@ class Training:
         self.checkpointer.save_if_due()
         self.stop.check()
 
-    def batch(self, index: Tensor) -> Batch:
+    def weighted(self, batch: Batch) -> Batch:
         """Return training rows; if they have weights, with weights whose mean over all training rows is one."""
-        batch = self.rows.train.batch(index, self.state.device)
         if self.row_weights is None:
             if batch.weight is not None:
                 raise UsageError("rows have weights, but the first training row has none: give each row one, or none")
             return batch
-        return replace(batch, weight=self.row_weights[index].to(batch.x.device, batch.state_dtype))
+        weight = self.row_weights[batch.row_numbers].to(batch.x.device, batch.state_dtype)
+        return replace(batch, weight=weight)
 
     def learn(self, batch: Batch) -> bool:
         """Follow the gradient of a batch, and tell whether it was finite; otherwise the optimizer does not see it."""
-        optimizer, average = self.state.optimizer, self.state.average
-        for group in optimizer.param_groups:
-            group["lr"] = self.rate(self.at.step)
+        optimizer, average = self.optimizer, self.state.average
+        share = self.share(self.at.step)
+        for group, rate in zip(optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = rate * share
         forget_gradients(self.parameters.values())
         try:
             estimate: Estimate = self.learner(batch)
@@ -210,7 +229,7 @@ class Training:
         record: dict[str, object] = {
             "epoch": self.at.epoch,
             "step": self.at.step,
-            "learning_rate": self.rate(self.at.step - 1),
+            "learning_rate": self.rates[0] * self.share(self.at.step - 1),
             **self.state.means.values(),
         }
         if self.learner.stage is not None:
@@ -219,10 +238,10 @@ class Training:
             record["skipped"] = self.at.skipped
         return record
 
-    def validation(self, record: dict[str, object]) -> bool:
+    def validation(self, rows: Rows, record: dict[str, object]) -> bool:
         """Add the figures of a validation to a record, and tell whether the epoch is one of the leading ones."""
         with self.checkpointer.located(self.at.step):
-            found = self.evaluate(self.rows.valid, self.config.validation.validation_samples)
+            found = self.evaluate(rows, self.config.validation.validation_samples)
             record |= {"valid_nll": found.nll, "valid_effective_sample_size": found.effective_sample_size}
             for callback in self.callbacks:
                 callback.validated(self.state, record, self.evaluate, self.note)
@@ -262,9 +281,9 @@ class Training:
             return False
         return self.at.leading.validations_without_gain >= patience
 
-    def rate(self, step: int) -> float:
-        """Return the learning rate of a step."""
-        return learning_rate(self.config.optimization, step, self.steps)
+    def share(self, step: int) -> float:
+        """Return the share of the initial learning rates that a step has."""
+        return learning_rate_share(self.config.optimization, step, self.steps)
 
     def note(self, sentence: str) -> None:
         """Tell the callbacks something that whoever trains should know."""
@@ -287,6 +306,9 @@ def publish(state: State, folder: TrainingFolder, callbacks: Iterable[Callback])
         save_weights(state.evaluated, folder.best, record)
     save_weights(state.evaluated, folder.last, record)
     length = folder.log(record, at.metrics_bytes)
-    for callback in callbacks:
-        callback.epoch(state, record)
+    # All are called, whatever one of them answers.
+    if any([callback.epoch(state, record) is True for callback in callbacks]):
+        at.finished = True
+    if at.finished and not at.leading.epochs:
+        save_weights(state.evaluated, folder.best, record)
     state.next_epoch(length)

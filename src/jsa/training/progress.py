@@ -50,9 +50,9 @@ class Heartbeat:
 class ProgressBar(Callback):
     """One bar for the whole training, followed by the latest figures."""
 
-    def __init__(self, epochs: int, steps_per_epoch: int) -> None:
+    def __init__(self, epochs: int, steps: int) -> None:
         self._epochs = epochs
-        self._bar = tqdm(total=epochs * steps_per_epoch, unit="step", dynamic_ncols=True, smoothing=0.05)
+        self._bar = tqdm(total=steps, unit="step", dynamic_ncols=True, smoothing=0.05)
         self._figures = ""
         self._heartbeat = Heartbeat(self._bar.refresh, BAR_SECONDS)
 
@@ -135,8 +135,12 @@ class Lines(Callback):
         self._stream.flush()
 
 
-class Events(Callback):
-    """Writes the figures of each epoch for TensorBoard, or nothing if it is not installed."""
+class TensorBoard(Callback):
+    """Writes the figures of each epoch for TensorBoard, or nothing if it is not installed.
+
+    Args:
+        folder: The folder of its files.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -161,11 +165,9 @@ class Events(Callback):
             self._writer.close()
 
 
-def display(epochs: int, steps_per_epoch: int) -> Callback:
+def display(epochs: int, steps: int) -> Callback:
     """Return a bar if standard error is a terminal, lines otherwise."""
-    if sys.stderr.isatty():
-        return ProgressBar(epochs, steps_per_epoch)
-    return Lines(epochs, epochs * steps_per_epoch, sys.stderr)
+    return ProgressBar(epochs, steps) if sys.stderr.isatty() else Lines(epochs, steps, sys.stderr)
 
 
 @contextmanager

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from jsa.errors import UsageError
 from jsa.estimators import Estimator, Stage
+from jsa.evaluation.rows import Changing, Rows
 from jsa.training.config import TrainingConfig
 from jsa.training.selection import LeadingEpochs
 
 
-def check_rows_stay(config: TrainingConfig, estimator: type[Estimator], rows_change: bool) -> None:
+def check_rows_stay(config: TrainingConfig, estimator: type[Estimator], rows: Rows) -> None:
     """Refuse stage II on data whose rows change: a chain belongs to a row that stays."""
+    rows_change = isinstance(rows, Changing) and rows.rows_change
     may_reach_stage_two = config.switch_epoch < config.epochs or config.stages.switch_patience is not None
     if estimator.keeps_chains and rows_change and may_reach_stage_two:
         raise UsageError(

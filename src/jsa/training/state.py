@@ -25,7 +25,7 @@ from jsa.training.random_states import random_states, restore_random_states
 from jsa.training.selection import LeadingEpochs
 from jsa.training.weights import check_format, check_shapes
 
-FORMAT = 5
+FORMAT = 6
 EARLIER_FORMATS = {3: "0.1.0"}
 EXTRA_STATE = "_extra_state"
 """The name that torch gives to what a module saves beside its tensors: the chains, for an estimator."""

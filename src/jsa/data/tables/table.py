@@ -8,13 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Int64
 
 from jsa.data.arrays import read_npy, read_npz
 from jsa.data.dataset import Conditioned, Dataset, IndexedDataset
 from jsa.data.schema import Schema, Words, check_classes
-from jsa.data.splits import PARTS, Splits
-from jsa.data.streams import permutation
+from jsa.data.splits import PARTS, Splits, divide
 from jsa.data.tables.categories import in_common, recoded, refuse_too_many
 from jsa.data.tables.delimited import read_csv
 from jsa.data.tables.table_warnings import about_numbers, about_words
@@ -99,7 +97,9 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
     train = parts["train"]
     values_of_columns = _values_of_columns(list(parts.values()), words, options.classes)
     classes = max(2, *values_of_columns)
-    taken = _take(train, set(PARTS) - set(parts), options)
+    fractions = {"valid": options.valid_fraction, "test": options.test_fraction}
+    wanted = {name: share for name, share in fractions.items() if name not in parts}
+    taken = divide(len(train.values), wanted, options.split_seed, train.source, given_by="--{}-file")
     values = {name: train.values.take(taken[name]) if name in taken else parts[name].values for name in PARTS}
     refuse_empty_columns(values["train"], train.source)
     # A user who gives the number of classes knows about them.
@@ -220,33 +220,3 @@ def _refuse_other_names(table: Table, expected: tuple[str, ...] | None, where: s
                 f"{table.source}: column {number} is called '{found}', but '{name}' {where}: bring the columns into "
                 "that order, or leave out the header if they are the same"
             )
-
-
-def _take(train: Table, wanted: set[str], options: TableOptions) -> dict[str, Int64[np.ndarray, " rows"]]:
-    """Choose rows for the wanted splits at random from the training rows; return their numbers and those of the rest.
-
-    Within a split the rows keep the order of the table.
-    """
-    count = len(train.values)
-    order = permutation(count, "table split", options.split_seed)
-    # With no more rows than splits to fill, no fraction leaves any.
-    too_few = count <= len(wanted)
-    taken = {}
-    start = 0
-    for name, fraction in (("valid", options.valid_fraction), ("test", options.test_fraction)):
-        if name not in wanted:
-            continue
-        stop = start + round(fraction * count)
-        if stop == start and not too_few:
-            raise DataError(
-                f"{train.source} has too few rows: {name}_fraction {fraction} of {count} rows is none; give a larger "
-                f"--{name}-fraction, or a table of such rows by --{name}-file"
-            )
-        taken[name] = np.sort(order[start:stop])
-        start = stop
-    if start >= count or too_few:
-        leave = f"its {count} row{'s leave' if count > 1 else ' leaves'} none to learn from"
-        smaller = "" if too_few else "smaller fractions, or "
-        files = " and ".join(f"--{name}-file" for name in PARTS if name in wanted)
-        raise DataError(f"{train.source} has too few rows: {leave}; give {smaller}tables of the others by {files}")
-    return taken | {"train": np.sort(order[start:])}

@@ -1,0 +1,1 @@
+"""The front door in Python: train a model on rows, and open what was trained."""
