@@ -207,8 +207,14 @@ NO_LATENT = r"OwnModel has no latent space: set self.latent = "
 
 test_slips_are_told_in_a_sentence = refuses(
     (lambda: VIMCO(2)(OwnModel(q=lambda space, logits: logits), rows()), "OwnModel.posterior returned Tensor"),
-    (lambda: VIMCO(2)(OwnModel(), rows().x), r"not from Tensor: pass Batch\(x, row_numbers\)"),
-    (lambda: Learner(OwnModel(), VIMCO(2))((rows().x, rows().index)), "not from tuple: pass"),
+    (
+        lambda: VIMCO(2)(OwnModel(), rows().x),  # type: ignore[arg-type]
+        r"not from Tensor: pass Batch\(x, row_numbers\)",
+    ),
+    (
+        lambda: Learner(OwnModel(), VIMCO(2))((rows().x, rows().index)),  # type: ignore[arg-type]
+        "not from tuple: pass",
+    ),
     (
         lambda: likelihood(Learner(OwnModel(), VIMCO(2)), rows().x),  # type: ignore[arg-type]
         "Learner is not a LatentVariableModel: .* learner.model",

@@ -18,12 +18,14 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from jsa.errors import CheckpointError, UsageError
+from jsa.io.arguments import storable
 
 Kind = Literal["bernoulli", "categorical", "gaussian"]
 
 ENUMERATION_LIMIT = 2**20
 
 
+@storable
 @dataclass(frozen=True)
 class Layer:
     """Variables of one kind that are independent given their parents.
@@ -151,6 +153,7 @@ class Layer:
             yield from itertools.product((0.0, 1.0), repeat=self.variables)
 
 
+@storable
 @dataclass(frozen=True)
 class LatentSpace:
     """The layers of a latent state, in the order in which the inference model samples them.

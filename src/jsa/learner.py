@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -10,6 +11,7 @@ from torch import nn
 from jsa.batch import Batch, Estimate
 from jsa.estimators.base import Estimator, Stage
 from jsa.model import LatentVariableModel
+from jsa.parameter_groups import parameter_groups
 
 
 class Learner(nn.Module):
@@ -32,6 +34,41 @@ class Learner(nn.Module):
     def stage(self, stage: Stage | int) -> None:
         self.estimator.stage = stage
 
+    def parameter_groups(self, batch: Batch) -> list[dict[str, Any]]:
+        """Return the parameters as groups for any optimizer of torch, each with its ``name`` and its ``params``.
+
+        - ``theta``: the parameters of the model that are not in phi. One that neither p nor q reaches is here, too: it
+          may learn from another batch, or from another loss.
+        - ``phi``: the parameters on which log q(h | x) depends, also those that p and q share.
+        - ``estimator``: what the estimator learns besides, such as baselines.
+
+        A group without parameters is left out, and frozen parameters (``requires_grad`` is False) are in none. Asking
+        takes one pass of the inference network, and changes nothing of the learner.
+
+        Args:
+            batch: Some rows of the data, for that pass.
+
+        Example:
+            >>> from jsa import JSA, BeliefNetwork, LatentSpace, Layer
+            >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4)))
+            >>> learner = Learner(model, JSA(model.latent, rows=100))
+            >>> rates = {"theta": 1e-3, "phi": 3e-3, "estimator": 1e-2}
+            >>> groups = learner.parameter_groups(Batch(torch.zeros(2, 6)))
+            >>> optimizer = torch.optim.Adam([{**group, "lr": rates[group["name"]]} for group in groups])
+            >>> [(group["name"], group["lr"], len(group["params"])) for group in optimizer.param_groups]
+            [('theta', 0.001, 2), ('phi', 0.003, 2)]
+        """
+        groups = parameter_groups(self.model, batch)
+        # An estimator may use networks of the model, and an optimizer takes a parameter once.
+        taken = {id(parameter) for parameter in self.model.parameters()}
+        own = [one for one in self.estimator.parameters() if one.requires_grad and id(one) not in taken]
+        named = {**groups, "estimator": own}
+        return [{"name": name, "params": parameters} for name, parameters in named.items() if parameters]
+
+    if TYPE_CHECKING:
+        # torch declares that a call returns anything.
+        def __call__(self, batch: Batch) -> Estimate: ...
+
     def forward(self, batch: Batch) -> Estimate:
         """Return the estimate for the batch: call ``backward`` on its loss."""
         if torch.is_grad_enabled() and not self.estimator.training:
@@ -40,5 +77,4 @@ class Learner(nn.Module):
                 "before training steps, or wrap other passes in torch.no_grad()",
                 stacklevel=2,
             )
-        estimate: Estimate = self.estimator(self.model, batch)
-        return estimate
+        return self.estimator(self.model, batch)

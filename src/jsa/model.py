@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.batch import Batch
 from jsa.distributions import Factorized
+from jsa.io.arguments import Arguments
 from jsa.latent import LatentSpace
+from jsa.saved_models import load_model, save_model
 
 
 @runtime_checkable
@@ -40,6 +43,13 @@ class LatentVariableModel(nn.Module, ABC):
 
     latent: LatentSpace
     relaxable: bool = False
+    _constructor_arguments: Arguments
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        model = super().__new__(cls)
+        # Here, because a constructor may change what it is given. torch's own __setattr__ is not ready yet.
+        vars(model)["_constructor_arguments"] = Arguments.of(cls, args, kwargs)
+        return model
 
     @abstractmethod
     def log_joint(self, batch: Batch, h: Float[Tensor, "*samples batch width"]) -> Float[Tensor, "*samples batch"]:
@@ -48,6 +58,15 @@ class LatentVariableModel(nn.Module, ABC):
     @abstractmethod
     def posterior(self, batch: Batch) -> Posterior:
         """Return q(h | x) for each row of the batch, from one pass of the inference network for all draws."""
+
+    def save(self, path: Path | str) -> None:
+        """Write the weights and the constructor arguments to a file, as ``jsa.save_model`` does."""
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Make a model of this class from a file of ``save``, as ``jsa.load_model`` does."""
+        return load_model(cls, path)
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Context managers for torch: evaluation mode, denormal numbers, and the random seed."""
+"""Context managers for torch: evaluation mode, denormal numbers, random numbers, and buffers."""
 
 from __future__ import annotations
 
@@ -67,3 +67,37 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
     with torch.random.fork_rng(devices):
         torch.manual_seed(seed)
         yield
+
+
+@contextmanager
+def leaving_no_trace(module: nn.Module, device: torch.device) -> Iterator[None]:
+    """Run passes of a module inside this block; then restore its buffers and torch's random state.
+
+    Args:
+        module: The module, in the mode that it is in.
+        device: The only device, besides the CPU, on which random numbers are drawn.
+
+    Example:
+        >>> normalization = nn.BatchNorm1d(2)
+        >>> with leaving_no_trace(normalization, torch.device("cpu")):
+        ...     _ = normalization(torch.rand(5, 2))
+        >>> normalization.num_batches_tracked
+        tensor(0)
+    """
+    # By place, because a module may also put another tensor into the place of a buffer.
+    before = [
+        (part, name, buffer, buffer.detach().clone())
+        for part in module.modules()
+        for name, buffer in part._buffers.items()
+        if buffer is not None
+    ]
+    try:
+        with torch.random.fork_rng([device] if device.type != "cpu" else []):
+            yield
+    finally:
+        with torch.no_grad():
+            for part, name, buffer, value in before:
+                part._buffers[name] = buffer
+                # A buffer that was written counts as changed for a graph that needs it.
+                if not torch.equal(buffer, value):
+                    buffer.copy_(value)

@@ -17,9 +17,10 @@ from helpers.small_models import Example, enumerated, exact_gradients, one_layer
 from jsa import JSA, Batch, LatentVariableModel, Stage
 from jsa.estimators import Enumeration, Hybrid, LeaveOneOut, Reinforce
 from jsa.evaluation.gradient_variance import gradient_report
-from jsa.evaluation.moments import Moments, parameter_groups
+from jsa.evaluation.moments import Moments
 from jsa.evaluation.posterior_gradient import PosteriorGradient, posterior_gradient
 from jsa.kernels import metropolis_independence
+from jsa.parameter_groups import parameter_groups
 
 MODULE = "jsa.evaluation.posterior_gradient"
 
@@ -33,14 +34,6 @@ def test_streamed_moments_are_those_of_all_vectors() -> None:
         whole.merge(part)
     assert whole.summed_variance == pytest.approx(float(vectors.var(0).sum()), rel=1e-12)
     assert torch.allclose(torch.as_tensor(whole.mean), vectors.mean(0))
-
-
-def test_theta_and_phi_are_told_apart(example: Example) -> None:
-    groups = parameter_groups(example.model, example.batch)
-    names = {id(parameter): name for name, parameter in example.model.named_parameters()}
-    assert all("inference" in names[id(parameter)] for parameter in groups["phi"])
-    assert not any("inference" in names[id(parameter)] for parameter in groups["theta"])
-    assert sum(map(len, groups.values())) == len(names)
 
 
 def exact_variance(model: LatentVariableModel, batch: Batch) -> dict[str, float]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -75,6 +75,10 @@ class Estimator(nn.Module, ABC):
     def learns(self) -> bool:
         """Whether it learns anything besides the model, such as baselines, and so depends on the run."""
         return any(name not in self.bookkeeping for name, _ in chain(self.named_parameters(), self.named_buffers()))
+
+    if TYPE_CHECKING:
+        # torch declares that a call returns anything.
+        def __call__(self, model: LatentVariableModel, batch: Batch) -> Estimate: ...
 
     @abstractmethod
     def forward(self, model: LatentVariableModel, batch: Batch) -> Estimate:

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from jsa.batch import Batch
 from jsa.errors import UsageError
 from jsa.estimators import Estimator, Stage
-from jsa.evaluation.moments import GROUPS, Moments, gradient_vectors, group_sizes, parameter_groups
+from jsa.evaluation.moments import GROUPS, Moments, gradient_vectors, group_sizes
 from jsa.evaluation.posterior_gradient import PosteriorGradient, moved
 from jsa.evaluation.results import LogVariance
 from jsa.evaluation.rows import Progress
 from jsa.model import LatentVariableModel
 from jsa.model_calls import counting, posterior_of
+from jsa.parameter_groups import parameter_groups
 from jsa.torch_contexts import in_evaluation_mode
 
 

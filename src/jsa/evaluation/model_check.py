@@ -15,6 +15,7 @@ from jsa.errors import JsaError, UsageError, check_at_least
 from jsa.evaluation.drawn_as_scored import check_draws
 from jsa.model import LatentVariableModel
 from jsa.model_calls import evaluate, log_joint, posterior_of
+from jsa.torch_contexts import leaving_no_trace
 
 STATES_COMPARED, ROWS_COMPARED = 3, 4
 MIXED = (
@@ -60,7 +61,7 @@ def check_model(model: LatentVariableModel, batch: Batch, draws: int = 10_000) -
     if len(batch) < 2:
         raise UsageError(f"a model is checked with 2 rows or more, not {len(batch)}: one cannot be taken for another")
     check_at_least(100, draws=draws)
-    with _leaving_no_trace(model, batch):
+    with leaving_no_trace(model, batch.x.device), torch.enable_grad():
         with validating_values():
             _check_single_calls(model, batch)
         check_draws(model, _rows(batch, range(min(ROWS_COMPARED, len(batch)))), draws)
@@ -76,20 +77,6 @@ def _check_single_calls(model: LatentVariableModel, batch: Batch) -> None:
         _check_each_by_itself(model, batch, h)
         _check_deeper_layers(model, batch, h)
         _check_narrowed(model, batch, h)
-
-
-@contextmanager
-def _leaving_no_trace(model: LatentVariableModel, batch: Batch) -> Iterator[None]:
-    """With gradients within; afterwards the random state and whatever the model counts are as they were."""
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    devices = [batch.x.device] if batch.x.device.type != "cpu" else []
-    try:
-        with torch.random.fork_rng(devices), torch.enable_grad():
-            yield
-    finally:
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
 
 
 def _checked_draws(model: LatentVariableModel, batch: Batch) -> Float[Tensor, "samples batch width"]:

@@ -7,11 +7,6 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from jsa.batch import Batch
-from jsa.errors import UsageError
-from jsa.model import LatentVariableModel
-from jsa.model_calls import posterior_of
-
 GROUPS = 10
 """The number of groups of draws; their spread gives an interval."""
 
@@ -48,24 +43,6 @@ class Moments:
 def group_sizes(count: int) -> list[int]:
     """Return the number of draws in each group."""
     return [count // GROUPS + (number < count % GROUPS) for number in range(GROUPS)]
-
-
-@torch.enable_grad()
-def parameter_groups(model: LatentVariableModel, batch: Batch) -> dict[str, list[nn.Parameter]]:
-    """Return the parameters of the model, theta, and of the inference model, phi: those on which log q depends.
-
-    Frozen parameters are in neither.
-    """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if not parameters:
-        raise UsageError("no parameter of the model has a gradient: unfreeze some with requires_grad_()")
-    _, log_inference = posterior_of(model, batch).sample_with_log_prob((1,))
-    reached: Sequence[Tensor | None] = [None] * len(parameters)
-    if log_inference.requires_grad:
-        reached = torch.autograd.grad(log_inference.sum(), parameters, allow_unused=True)
-    phi = [parameter for parameter, gradient in zip(parameters, reached, strict=True) if gradient is not None]
-    known = {id(parameter) for parameter in phi}
-    return {"theta": [parameter for parameter in parameters if id(parameter) not in known], "phi": phi}
 
 
 def gradient_vectors(loss: Tensor, groups: Mapping[str, Sequence[nn.Parameter]]) -> dict[str, Tensor]:

@@ -12,10 +12,11 @@ from jsa.batch import Batch
 from jsa.errors import UsageError
 from jsa.estimators import Enumeration
 from jsa.estimators.weighted import weighted_loss
-from jsa.evaluation.moments import GROUPS, Moments, gradient_vectors, group_sizes, parameter_groups
+from jsa.evaluation.moments import GROUPS, Moments, gradient_vectors, group_sizes
 from jsa.kernels import metropolis_independence
 from jsa.model import LatentVariableModel
 from jsa.model_calls import BatchPosterior, posterior_of
+from jsa.parameter_groups import parameter_groups
 
 MOVES_AT_ONCE = 20
 

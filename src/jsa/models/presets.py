@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from jsa.errors import UsageError, unknown_name
+from jsa.io.arguments import storable
 from jsa.ranges import Ranged, real, whole
 
 
+@storable
 @dataclass(frozen=True)
 class Style(Ranged):
     """The activation and initialization of a model's deterministic networks."""
@@ -24,6 +26,7 @@ class Style(Ranged):
     """Initial value of every bias; None for torch's default."""
 
 
+@storable
 @dataclass(frozen=True)
 class NetworkConfig(Style):
     """Sizes, activation, initialization and prior of the networks. The defaults depend on --model."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jsa.errors import UsageError
+from jsa.io.arguments import make
 from jsa.latent import LatentSpace, Layer
+from jsa.model import LatentVariableModel
 from jsa.models.belief_network import BeliefNetwork
 from jsa.models.presets import NetworkConfig
 from jsa.models.structured_prediction import StructuredPrediction
+from jsa.saved_models import class_name
 
 
 def build_model(
@@ -47,3 +50,24 @@ def build_model(
     if config.conditional:
         return StructuredPrediction(observed, context, latent, config.hidden, **options)
     return BeliefNetwork(observed, latent, config.hidden, prior=config.prior, **options)
+
+
+def model_from_record(record: Mapping[str, Any], where: object) -> LatentVariableModel | None:
+    """Make a model of this library from its ``constructor_record``, with weights of its own; None for another class.
+
+    Args:
+        record: The record.
+        where: What it was read from, for errors.
+
+    Example:
+        >>> from jsa.models.presets import preset
+        >>> from jsa.saved_models import constructor_record
+        >>> model = build_model(preset("two-layers"), Layer("bernoulli", 784))
+        >>> model_from_record(constructor_record(model), "a file").latent == model.latent
+        True
+    """
+    kinds: tuple[type[LatentVariableModel], ...] = (BeliefNetwork, StructuredPrediction)
+    for kind in kinds:
+        if record["class"] == class_name(kind):
+            return make(kind, record["arguments"], where)
+    return None

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from jsa.batch import Batch, Estimate
 from jsa.errors import NumericalError
-from jsa.training.weights import weights_of
+from jsa.io.weights import weights_of
 
 
 class NonFiniteWeightsError(NumericalError):

@@ -17,13 +17,13 @@ from jsa.errors import CheckpointError, JsaError, UsageError
 from jsa.estimators import Estimator
 from jsa.io.json_records import from_record, to_record
 from jsa.io.tensor_files import load_tensors, save_tensors, unpacked
+from jsa.io.weights import check_format, check_shapes
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel
 from jsa.training.finite_checks import refuse_non_finite_weights
 from jsa.training.optimization import optimizer_tensors, restore_optimizer
 from jsa.training.random_states import random_states, restore_random_states
 from jsa.training.selection import LeadingEpochs
-from jsa.training.weights import check_format, check_shapes
 
 FORMAT = 6
 EARLIER_FORMATS = {3: "0.1.0"}
