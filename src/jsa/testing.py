@@ -1,0 +1,1 @@
+"""Checks of own methods, against what every method promises."""
