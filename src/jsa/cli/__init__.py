@@ -11,6 +11,7 @@ from jsa.cli.process import own_process
 
 COMMANDS = {
     "train": "train and test a model, and keep all results in a run folder",
+    "resume": "continue a run that was stopped",
     "evaluate": "estimate the likelihood of a trained model, with error bars",
     "sample": "draw samples from a trained model",
     "encode": "compute the latent codes of a dataset",

@@ -14,9 +14,10 @@ from jsa.errors import UsageError
 from jsa.io.home_folder import expanded
 from jsa.io.memory import set_memory_limit
 from jsa.ranges import MemoryLimit, Ranged, Seed, Threads
+from jsa.runs.config import OWN
 
 if TYPE_CHECKING:
-    from jsa.runs.build import OpenedRun
+    from jsa.front.run import Run
 
 T = TypeVar("T")
 
@@ -37,18 +38,29 @@ class RunArguments(Ranged):
     """CPU threads; torch's default if not given."""
     memory_limit: MemoryLimit = None
     """Memory that the program may take, in gigabytes; nine tenths of what is free if not given."""
+    model: str | None = None
+    """The package.module:factory of a run with an own model."""
 
-    def open(self) -> OpenedRun:
-        """Set up torch as the arguments say and open the run. Torch is imported only now."""
+    def open(self) -> Run:
+        """Set up torch as the arguments say and open the run with its model. Torch is imported only now."""
         import torch
 
-        from jsa.runs.build import open_run
+        from jsa.cli.own import imported
+        from jsa.front.run import open_run
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         torch.set_flush_denormal(True)
         set_memory_limit(self.memory_limit)
-        return open_run(self.run, self.checkpoint, self.data_dir)
+        if self.model is not None and OWN not in self.model:
+            raise UsageError(f"--model names an own model, as package.module:factory, and {self.model} does not")
+        found = open_run(self.run, imported(self.model, None).model, self.checkpoint, data_dir=self.data_dir)
+        if found.has_model:
+            return found
+        raise UsageError(
+            f"{self.run} has the model {found.config.model}, which no file may load: give it again by --model "
+            "package.module:factory"
+        )
 
 
 def refuse_split_of_other_data(data: Path | None, split: str) -> None:

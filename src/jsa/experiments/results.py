@@ -132,6 +132,8 @@ def result_of(job: Job, folder: RunFolder) -> Result:
     validations = {int(record["epoch"]): record for record in metrics if "valid_nll" in record}
     names = {field.name for field in fields(Point)}
     scores, last = read_scores(folder), metrics[-1]
+    if scores.test is None:
+        raise UsageError(f"{folder.path} has no test figures: begin the run again")
     return Result(
         job=job,
         command=job.command,

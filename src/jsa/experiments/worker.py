@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -26,14 +26,17 @@ from jsa.experiments.results import VariancePoint, read_variances, result_of, wr
 from jsa.io.atomic_files import remove_leftovers, write_text
 from jsa.io.json_records import to_record
 from jsa.io.lock import InUseError
+from jsa.front.run import open_run
 from jsa.kernels.trajectory import Trajectory, evaluate_candidates
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel
 from jsa.model_calls import BatchPosterior
-from jsa.runs.build import load_splits, make_estimator, make_model, open_run
+from jsa.runs.build import configured_model, load_splits, resume, train
+from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.plots import save_grid
-from jsa.runs.run import Changes, prepare_machine, resume, run
+from jsa.runs.method import Method
+from jsa.runs.task import machine
 from jsa.training.progress import evaluation_progress
 from jsa.training.signals import StopRequest, StopRequestedError
 from jsa.training.state import load_learner
@@ -104,16 +107,26 @@ def measure_variances(folder: RunFolder, stop: StopRequest, draws: int) -> None:
     known = read_variances(folder)
     if known.keys() >= set(epochs):
         return
-    prepare_machine(config)
+    with machine(config):
+        _measure(config, folder, [epoch for epoch in epochs if epoch not in known], known, stop, draws)
+
+
+def _measure(
+    config: RunConfig,
+    folder: RunFolder,
+    epochs: Sequence[int],
+    known: dict[int, VariancePoint],
+    stop: StopRequest,
+    draws: int,
+) -> None:
     splits = load_splits(config)
-    model = make_model(config, splits.schema)
-    estimator = make_estimator(config, model, splits.train, folder)
+    model = configured_model(config, splits.schema)
+    cache_folder = folder.chains if config.machine.chains_on_disk else None
+    estimator = Method.of(config.estimator).build(config, model, splits.train, cache_folder)
     learner = Learner(model, estimator).to(config.machine.device)
     # Not spread evenly, as a number of rows is elsewhere: these are the paper's rows.
     batch = splits.train.batch(torch.arange(min(FIRST_ROWS, len(splits.train))))
     for epoch in epochs:
-        if epoch in known:
-            continue
         load_learner(folder.snapshot(epoch), learner)
         torch.manual_seed(config.seed)
         try:
@@ -155,11 +168,11 @@ def _train(job: Job, folder: RunFolder, stop: StopRequest) -> None:
         try:
             if not folder.config.is_file():
                 remove_leftovers(folder.path)
-                run(job.config, folder.path, stop)
+                train(job.config, folder.path, stop)
                 return
             if not job.made_with(folder.read_config()):
                 raise UsageError(f"{folder.path} was made with other settings than those of this job: move it away")
-            resume(folder.path, Changes(), stop)
+            resume(folder.path, stop=stop)
             return
         except InUseError:
             if time.monotonic() > deadline:
@@ -169,7 +182,6 @@ def _train(job: Job, folder: RunFolder, stop: StopRequest) -> None:
 
 def _draw(folder: RunFolder, path: Path) -> None:
     """Draw a few samples of the best epoch, small enough to publish with the results."""
-    opened = open_run(folder.path)
-    contexts = contexts_of(opened.splits.valid, SAMPLES_SHOWN)
+    run = open_run(folder.path)
     samples = sample_rows(opened.model, SAMPLES_SHOWN, opened.config.seed, contexts).means
     save_grid(path, samples, opened.shape.image_shape, opened.shape.classes, scale=1)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jsa.data import Splits
+from jsa.data.schema import Schema
 from jsa.errors import UsageError
 from jsa.evaluation.ancestral_samples import Samples, contexts_of, sample
 from jsa.evaluation.codes import Codes, encode
@@ -25,8 +26,7 @@ from jsa.evaluation.reconstructions import Reconstructions, reconstruct
 from jsa.evaluation.rows import Rows, Subset
 from jsa.io.home_folder import expanded
 from jsa.model import LatentVariableModel
-from jsa.models.belief_network import BeliefNetwork
-from jsa.models.structured_prediction import StructuredPrediction
+from jsa.models.registry import model_from_record
 from jsa.report.page import render_page, write_page
 from jsa.report.run_folders import run_page
 from jsa.runs.build import load_splits_again, make_model
@@ -35,14 +35,10 @@ from jsa.runs.folder import RunFolder
 from jsa.runs.identity import RunIdentity
 from jsa.runs.rows import GivenRows, RunRows, any_rows
 from jsa.runs.scores import Scores, read_scores
-from jsa.saved_models import model_of_record
 from jsa.training.weights import load_weights
 
 PARTS = ("train", "valid", "test")
 Split = Literal["train", "valid", "test"]
-
-LIBRARY = (BeliefNetwork, StructuredPrediction)
-"""Models that a run folder may make without being given their class."""
 
 PAIRS, DESCRIBED = 50, 1000
 """The rows to reconstruct and to describe where none are given."""
@@ -77,6 +73,11 @@ class Run:
         return f"Run({str(self.path)!r}, {self.config.model}, {self.config.estimator}, {self._state})"
 
     @property
+    def has_model(self) -> bool:
+        """Whether its model is here; that of a class of one's own must be given."""
+        return self._model is not None
+
+    @property
     def model(self) -> LatentVariableModel:
         """The model."""
         if self._model is None:
@@ -100,11 +101,20 @@ class Run:
             raise UsageError(f"{self.path} is not finished: continue it with {self.folder.continue_with}")
         return read_scores(self.folder)
 
+    @property
+    def schema(self) -> Schema:
+        """The columns of its rows."""
+        known = RunIdentity.read(self.path)
+        found = self.splits.schema if known is None else known.shape
+        if found is None:
+            raise UsageError(f"nothing is known of the columns of {self.path}, whose rows were given in Python")
+        return found
+
     @cached_property
     def splits(self) -> Splits:
         """The data of the run, loaded by its name; of rows that were given in Python, the folder knows nothing more."""
         if self.config.has_own_rows:
-            raise UsageError(f"the rows of {self.path} were given in Python and are not in its folder: pass rows")
+            raise UsageError(f"the rows of {self.path} were given in Python and are not in its folder: give some")
         return load_splits_again(self.config, self.folder, self._data_dir)
 
     def rows(self, split: Split = "test") -> Rows:
@@ -205,10 +215,10 @@ def _model_of(run: Run) -> LatentVariableModel | None:
     with torch.random.fork_rng([]):
         if network is not None:
             shape = run.splits.schema if known is None or known.shape is None else known.shape
-            return make_model(network, shape, run.config.seed)
+            return make_model(network, shape)
         if known is None or known.made_with is None:
             return None
-        return model_of_record(LIBRARY, json.loads(known.made_with), run.path)
+        return model_from_record(json.loads(known.made_with), run.path)
 
 
 def _own_model(given: LatentVariableModel | Callable[..., LatentVariableModel], run: Run) -> LatentVariableModel:

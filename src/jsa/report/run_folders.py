@@ -12,7 +12,7 @@ from jsa.report.entry import CURVE_FIGURES, Entry, Picture, Track, read_picture
 from jsa.report.page import Page
 from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
-from jsa.runs.identity import DataIdentity, RowsIdentity
+from jsa.runs.identity import RowsIdentity, RunIdentity
 from jsa.runs.scores import read_scores
 
 
@@ -45,7 +45,7 @@ def read_entry(path: Path, label: str, group: str) -> Entry:
         curve=_curve(metrics),
         switch_epoch=_switch_epoch(metrics),
         best_epoch=scores.best.epoch if scores else None,
-        valid_nll=scores.best.nll if scores else None,
+        valid_nll=scores.best.nll if scores and scores.best.nll == scores.best.nll else None,
         valid_samples=scores.validation_samples if scores else None,
         test=scores.test if scores else None,
         training_seconds=last.get("training_seconds"),
@@ -80,8 +80,8 @@ def _groups(paths: Sequence[Path]) -> list[str]:
     found = []
     for path in paths:
         config = RunFolder.open(path).read_config()
-        name = f"{config.data}, second half given the first" if config.network.conditional else config.data
-        known = DataIdentity.read(path)
+        name = f"{config.data}, second half given the first" if config.conditional else config.data
+        known = RunIdentity.read(path)
         found.append((name, None if known is None else known.test))
     rows_called = {name: {test for other, test in found if other == name} for name, _ in found}
     return [name if len(rows_called[name]) == 1 else f"{name}, {_test_rows(test)}" for name, test in found]
@@ -92,8 +92,10 @@ def _test_rows(test: RowsIdentity | None) -> str:
 
 
 def _command(folder: RunFolder, config: RunConfig) -> str:
-    """Return the command that repeats a run, in the folder to which relative paths refer."""
-    known = DataIdentity.read(folder.path)
+    """Return what repeats a run: a command, in the folder to which relative paths refer, or a call."""
+    if config.has_own_rows:
+        return f"jsa.fit of {config.model}"
+    known = RunIdentity.read(folder.path)
     relative = config.data not in names() and not Path(config.data).is_absolute()
     if known is None or not relative or known.started_in == Path.cwd():
         return f"jsa train --config {shlex.quote(str(folder.config))}"

@@ -29,12 +29,13 @@ def flat(config: RunConfig) -> dict[str, str]:
 
 
 def changed(config: RunConfig) -> list[Setting]:
-    """Return the settings that differ from the defaults of the model.
+    """Return the settings that differ from the defaults of the model; an own model has no network settings.
 
     >>> changed(RunConfig(epochs=3))
     [Setting(name='epochs', value='3', default='20')]
     """
-    defaults = flat(RunConfig(model=config.model, network=preset(config.model), epochs=config.epochs).with_switch_epoch)
+    network = None if config.has_own_model else preset(config.model)
+    defaults = flat(RunConfig(model=config.model, network=network, epochs=config.epochs).with_switch_epoch)
     found = flat(config.with_switch_epoch)
     # Model and epochs set other defaults, but are settings themselves.
     defaults["model"] = RunConfig().model

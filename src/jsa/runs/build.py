@@ -53,7 +53,10 @@ class Own:
     estimator: type[Estimator] | None = None
 
 
-def train(config: RunConfig, out: Path | None = None, stop: StopRequest | None = None, own: Own = Own()) -> RunFolder:
+NOTHING = Own()
+
+
+def train(config: RunConfig, out: Path | None = None, stop: StopRequest | None = None, own: Own = NOTHING) -> RunFolder:
     """Make a run of the command line: train, test at the best epoch, and draw.
 
     Args:
@@ -66,7 +69,7 @@ def train(config: RunConfig, out: Path | None = None, stop: StopRequest | None =
         refuse_existing(out)
     method = _method(config, own)
     splits = load_splits(config)
-    model = _make_model(config, splits.schema, own)
+    model = configured_model(config, splits.schema, own)
     names = (Path(splits.name).stem, config.model.rpartition(":")[2], config.estimator.rpartition(":")[2])
     path = out or unused(Path("runs") / f"{'-'.join(names)}-seed{config.seed}")
     return begin(Task(config, RunRows.of_splits(splits), model, method), path, stop)
@@ -93,10 +96,10 @@ class Changes:
 
 def resume(
     path: Path,
-    changes: Changes = Changes(),
+    changes: Changes | None = None,
     stop: StopRequest | None = None,
     data_dir: Path | None = None,
-    own: Own = Own(),
+    own: Own = NOTHING,
 ) -> RunFolder:
     """Continue a run of the command line; a finished one is left as it is.
 
@@ -110,43 +113,44 @@ def resume(
     folder = RunFolder.open(path)
     if folder.finished:
         return folder
-    config = changes.applied(folder.read_config())
+    config = folder.read_config() if changes is None else changes.applied(folder.read_config())
     if config.has_own_rows:
         raise UsageError(f"{path} learns from rows that only its script has: continue it with {folder.continue_with}")
     method = _method(config, own)
     # A run without a state begins again, and may do so with a table that was mended.
     splits = load_splits_again(config, folder, data_dir, may_differ=not folder.state.is_file())
-    model = _make_model(config, splits.schema, own)
+    model = configured_model(config, splits.schema, own)
     return go_on(Task(config, RunRows.of_splits(splits), model, method), folder, stop)
 
 
 def _method(config: RunConfig, own: Own) -> Method:
     """Return the method, and refuse what can be refused before any data is read."""
     check_device(config.machine.device)
-    method = Method.of(own.estimator or _named("estimator", config.estimator, config.has_own_estimator))
+    if config.has_own_estimator and own.estimator is None:
+        raise _own_is_missing("estimator", config.estimator)
+    method = Method.of(own.estimator or config.estimator)
     check_options(method.kind, config.method.given)
     return method
 
 
-def _named(flag: str, name: str, is_own: bool) -> str:
-    """Return the name of something of the library; an own thing is made by what a flag names."""
-    if is_own:
-        raise UsageError(
-            f"this run has the {flag} {name}, which no file may load: give it again by --{flag} package.module:name"
-        )
-    return name
+def _own_is_missing(flag: str, name: str) -> UsageError:
+    """Return the error for something of one's own that only a flag may name."""
+    return UsageError(
+        f"this run has the {flag} {name}, which no file may load: give it again by --{flag} package.module:name"
+    )
 
 
-def _make_model(config: RunConfig, schema: Schema, own: Own) -> LatentVariableModel:
+def configured_model(config: RunConfig, schema: Schema, own: Own = NOTHING) -> LatentVariableModel:
     """Make the model of a run, initialized from its seed."""
-    if config.network is None:
+    if (network := config.network) is None:
         if own.model is None:
-            _named("model", config.model, is_own=True)
-            raise AssertionError
-        torch.manual_seed(config.seed)
-        return own.model(schema)
-    make = partial(make_model, config.network, schema, config.seed)
-    refuse_large_model(config, make)
+            raise _own_is_missing("model", config.model)
+        make: Callable[[], LatentVariableModel] = partial(own.model, schema)
+    else:
+        make = partial(make_model, network, schema)
+    torch.manual_seed(config.seed)
+    if network is not None:
+        refuse_large_model(config, make)
     return make()
 
 
@@ -198,11 +202,10 @@ def _other_rows(config: RunConfig, part: str) -> str:
     return f"{file or config.data} does not hold the {rows} rows that the run had"
 
 
-def make_model(network: NetworkConfig, shape: Schema, seed: int) -> BeliefNetwork | StructuredPrediction:
-    """Make a model of the library, initialized from a seed."""
+def make_model(network: NetworkConfig, shape: Schema) -> BeliefNetwork | StructuredPrediction:
+    """Make a model of the library for these rows."""
     columns, classes = shape.observed_columns, shape.classes
     observed = Layer("bernoulli", columns) if classes == 2 else Layer("categorical", columns, classes)
-    torch.manual_seed(seed)
     values = shape.column_classes[shape.context_columns :]
     return build_model(network, observed, shape.context_width, indicators=shape.missing, values=values)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsa.data.schema import Schema
+from jsa.errors import UsageError
 from jsa.io.atomic_files import write_text
 from jsa.io.json_records import read_record, to_record
 from jsa.runs.config import RunConfig
@@ -61,7 +62,7 @@ class RunIdentity:
         train, valid, test: The rows of each part, None for a part that it does without.
         shape: What a row is made of, None if nothing is known of it.
         model: The model, as ``described`` tells it.
-        made_with: The class and the constructor arguments of a model of the library, as JSON; None for another.
+        made_with: The class and the constructor arguments of the model as JSON, None if no file can hold them.
     """
 
     started_in: Path
@@ -151,11 +152,9 @@ def identity(config: RunConfig, train: RowsIdentity, model: str) -> dict[str, ob
 
 
 def _made_with(model: LatentVariableModel) -> str | None:
-    """Return the class and the arguments of a model of the library, unless they are such as no file can hold."""
-    from jsa.models import BeliefNetwork, StructuredPrediction
+    """Return the class and the constructor arguments of a model, None if some are such as no file can hold."""
+    from jsa.saved_models import constructor_record
 
-    if type(model) not in (BeliefNetwork, StructuredPrediction):
-        return None
     try:
         return json.dumps(constructor_record(model))
     except UsageError:

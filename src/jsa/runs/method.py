@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -54,18 +53,19 @@ class Method:
             told = re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(given).split()))
             return cls(f"{kind.__module__}{OWN}{told}", kind, {}, given)
         further: dict[str, Any] = {}
+        named: object = given
         if isinstance(given, partial):
             if given.args:
                 raise UsageError("pass the options of an estimator by their names: functools.partial(JSA, particles=5)")
-            given, further = given.func, dict(given.keywords)
-        kind = given if isinstance(given, type) and issubclass(given, Estimator) else None
-        if kind is None and not isinstance(given, str):
+            named, further = given.func, dict(given.keywords)
+        if isinstance(named, str):
+            named = estimator_class(named)
+        if not (isinstance(named, type) and issubclass(named, Estimator)):
             raise UsageError(
-                f"estimator is a {type(given).__name__}: give a name (see: jsa list estimators), a class such as "
+                f"estimator is a {type(named).__name__}: give a name (see: jsa list estimators), a class such as "
                 "jsa.JSA, functools.partial(jsa.JSA, particles=5), or an estimator"
             )
-        kind = kind or estimator_class(str(given))
-        return cls(method_name(kind), kind, further)
+        return cls(method_name(named), named, further)
 
     def settled(self, config: RunConfig) -> tuple[Method, RunConfig]:
         """Return the method and the configuration with all of its options that one knows and their defaults.
@@ -125,7 +125,3 @@ class Method:
             if made.chains.latent != model.latent:
                 raise UsageError("the estimator was made for other latents than the model's: make it with model.latent")
         return made
-
-
-Build = Callable[[int | None], Estimator]
-"""Makes the estimator of a run with so many particles, or with its own number."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsa.cli.arguments import parse
 from jsa.errors import UsageError
 from jsa.io.home_folder import expanded
-from jsa.models.presets import preset
-from jsa.runs.config import MethodConfig, RunConfig
+from jsa.models.presets import MODELS, NetworkConfig, preset
+from jsa.runs.config import OWN, MethodConfig, RunConfig
 from jsa.runs.folder import read_config
 
 if TYPE_CHECKING:
-    from jsa.runs.run import Outcome
+    from jsa.runs.folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -27,76 +27,60 @@ class TrainArguments(RunConfig):
     Network options have the defaults of the model, or with --config, like all others, those of an earlier run.
     """
 
+    network: NetworkConfig = field(default_factory=lambda: preset("nonlinear"))
     out: Path | None = None
     """The run folder; a new one in runs/ where not given. An existing one is not overwritten."""
     config: Path | None = None
     """The config.json of an earlier run, or one written by hand: its options become the defaults. With another --model,
     --estimator or --epochs, the network, the method or --switch-epoch has its own defaults again."""
-    resume: Path | None = None
-    """Continue the run in this folder with its own options; only --learning-rate, --non-finite and --memory-limit may
-    change, and --data-dir says where its data is now."""
 
 
 def run(arguments: Sequence[str]) -> None:
     """Train as the arguments say."""
-    resumed = resume_arguments(arguments)
-    if resumed is not None:
-        _resume(resumed)
-        return
+    flags = {argument.split("=")[0].replace("_", "-") for argument in arguments}
+    if {"--steps", "--epochs"} <= flags:
+        raise UsageError("--steps and --epochs both say how long to train: give one of them")
     parsed = parse(TrainArguments, "train", arguments, default_arguments(arguments))
-    names = [field.name for field in dataclasses.fields(RunConfig)]
-    config = RunConfig(**{name: getattr(parsed, name) for name in names})
+    config = _config(parsed, flags)
 
     # torch is imported only now, after every argument has been found good.
-    from jsa.runs.run import run as run_whole
+    from jsa.cli.own import imported
+    from jsa.runs.build import train
     from jsa.training.signals import StopRequest
 
-    _show(run_whole(config, parsed.out, StopRequest()))
+    show(train(config, parsed.out, StopRequest(), imported(config.model, config.estimator)))
 
 
-def resume_arguments(arguments: Sequence[str]) -> argparse.Namespace | None:
-    """Return what goes with --resume, None without it; all other options are those of the run."""
-    flags = {argument.split("=")[0] for argument in arguments}
-    if "--resume" not in flags or flags & {"-h", "--help"}:
-        return None
-    parser = argparse.ArgumentParser(prog="jsa train", add_help=False, allow_abbrev=False)
-    parser.add_argument("--resume", type=expanded, metavar="RUN")
-    parser.add_argument("--learning-rate", "--learning_rate", type=float)
-    parser.add_argument("--non-finite", "--non_finite", choices=("stop", "skip"))
-    parser.add_argument("--memory-limit", "--memory_limit", type=float)
-    parser.add_argument("--data-dir", "--data_dir", type=expanded)
-    given, others = parser.parse_known_args(list(arguments))
-    if others:
-        raise UsageError(
-            f"--resume continues a run with its own options, so {others[0]} cannot be given: only --learning-rate, "
-            "--non-finite and --memory-limit may change, and --data-dir says where its data is now; for a new run with "
-            "some of its options use --config"
-        )
-    return given
+def _config(parsed: TrainArguments, flags: set[str]) -> RunConfig:
+    """Return the configuration that was given; an own model has no network options."""
+    config = RunConfig(**{one.name: getattr(parsed, one.name) for one in dataclasses.fields(RunConfig)})
+    if OWN not in config.model:
+        # A name that is neither is refused with the known ones.
+        preset(config.model)
+        return config
+    for one in dataclasses.fields(NetworkConfig):
+        flag = f"--{one.name.replace('_', '-')}"
+        if flag in flags:
+            raise UsageError(f"{flag} is for the models of jsa ({', '.join(MODELS)}), and {config.model} is your own: leave it out")
+    return dataclasses.replace(config, network=None)
 
 
-def _resume(given: argparse.Namespace) -> None:
-    from jsa.runs.folder import RunFolder
-    from jsa.runs.run import Changes, finished, resume
-    from jsa.training.signals import StopRequest
+def show(folder: RunFolder) -> None:
+    """Print the figures of a finished run."""
+    from jsa.runs.scores import read_scores
 
-    if finished(RunFolder.open(given.resume)) is not None:
-        print(f"the run {given.resume} is finished")
-    changes = Changes(given.learning_rate, given.non_finite, given.memory_limit)
-    _show(resume(given.resume, changes, StopRequest(), given.data_dir))
-
-
-def _show(outcome: Outcome) -> None:
-    scores = outcome.scores
-    print(f"best epoch {scores.best.epoch}, validation NLL {scores.best.nll:.2f} ({scores.validation_samples} samples)")
-    print(f"test NLL {scores.test}")
-    if scores.test.warning is not None:
-        print(f"note: {scores.test.warning}")
-    if outcome.still_learning:
+    scores, config = read_scores(folder), folder.read_config()
+    if scores.best.nll == scores.best.nll:
+        samples = f"({scores.validation_samples} samples)"
+        print(f"best epoch {scores.best.epoch}, validation NLL {scores.best.nll:.2f} {samples}")
+    if scores.test is not None:
+        print(f"test NLL {scores.test}")
+        if scores.test.warning is not None:
+            print(f"note: {scores.test.warning}")
+    if scores.best.epoch == config.epochs and config.optimization.schedule == "constant":
         print("note: the last epoch was the best one: more --epochs, or a higher --learning-rate, may lower the NLL")
-    folder = outcome.folder.path
-    shown = ", ".join(path.name for path in outcome.outputs)
-    print(f"run folder {folder}: {shown}, best.safetensors, metrics.jsonl")
+    outputs = [*(path.name for path in folder.outputs), folder.best.name, folder.metrics.name]
+    print(f"run folder {folder.path}: {', '.join(outputs)}")
 
 
 def default_arguments(arguments: Sequence[str]) -> TrainArguments:
@@ -105,6 +89,7 @@ def default_arguments(arguments: Sequence[str]) -> TrainArguments:
     first_look.add_argument("--model")
     first_look.add_argument("--estimator")
     first_look.add_argument("--epochs", type=int)
+    first_look.add_argument("--steps", type=int)
     first_look.add_argument("--config", type=expanded)
     try:
         named, _ = first_look.parse_known_args(list(arguments))
@@ -112,11 +97,14 @@ def default_arguments(arguments: Sequence[str]) -> TrainArguments:
         # A flag without its value: the full parser says so.
         return TrainArguments()
     base = RunConfig() if named.config is None else read_config(named.config, by_hand=True)
+    if base.has_own_rows:
+        raise UsageError(f"{named.config} is of rows that were given in Python, which no file leads to: call jsa.fit")
     if named.model is not None and named.model != base.model:
-        base = dataclasses.replace(base, model=named.model, network=preset(named.model))
+        base = dataclasses.replace(base, model=named.model, network=None if OWN in named.model else preset(named.model))
     # What a finished run resolved for its method and its epochs is wrong for others.
     if named.estimator is not None and named.estimator != base.estimator:
         base = dataclasses.replace(base, method=MethodConfig())
-    if named.epochs is not None and named.epochs != base.epochs:
-        base = dataclasses.replace(base, stages=dataclasses.replace(base.stages, switch_epoch=None))
-    return TrainArguments(**{field.name: getattr(base, field.name) for field in dataclasses.fields(RunConfig)})
+    if (named.epochs or named.steps) is not None and (named.epochs, named.steps) != (base.epochs, base.steps):
+        base = dataclasses.replace(base, steps=None, stages=dataclasses.replace(base.stages, switch_epoch=None))
+    given = {one.name: getattr(base, one.name) for one in dataclasses.fields(RunConfig)}
+    return TrainArguments(**{**given, "network": base.network or preset("nonlinear")})
