@@ -10,7 +10,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.batch import Batch
-from jsa.distributions import Factorized
 from jsa.io.arguments import Arguments
 from jsa.latent import LatentSpace
 from jsa.saved_models import load_model, save_model
@@ -69,6 +68,19 @@ class LatentVariableModel(nn.Module, ABC):
         return load_model(cls, path)
 
 
+class Observation(Protocol):
+    """p(x | h) of some states: a distribution of jsa, one of torch.distributions, or anything with these two."""
+
+    @property
+    def mean(self) -> Tensor:
+        """The expected x of each state: probabilities for discrete variables."""
+        ...
+
+    def sample(self) -> Tensor:
+        """Draw an x for each state from torch's global generator."""
+        ...
+
+
 @runtime_checkable
 class Generative(Protocol):
     """A model that can also be sampled, for samples and reconstructions."""
@@ -77,8 +89,8 @@ class Generative(Protocol):
         """Draw states from the prior, of shape (*shape, width), or (*shape, batch, width) given a context."""
         ...
 
-    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Factorized:
-        """Return p(x | h), or p(x | h, context)."""
+    def observation(self, h: Float[Tensor, "*samples width"], context: Tensor | None = None) -> Observation:
+        """Return p(x | h), or p(x | h, context). ``check_model`` compares it with ``log_joint`` if it is Factorized."""
         ...
 
 

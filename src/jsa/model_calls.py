@@ -118,7 +118,7 @@ class BatchPosterior:
 
 def posterior_of(model: LatentVariableModel, batch: Batch) -> BatchPosterior:
     """Return q(h | x) of a batch from one pass of the inference network. A factorized distribution is one layer."""
-    _refuse_no_model(model)
+    refuse_no_model(model)
     if not isinstance(batch, Batch):
         raise UsageError(
             f"a model learns from a jsa.Batch, not from {type(batch).__name__}: pass Batch(x, row_numbers)"
@@ -138,7 +138,8 @@ def posterior_of(model: LatentVariableModel, batch: Batch) -> BatchPosterior:
     return BatchPosterior(posterior)
 
 
-def _refuse_no_model(model: LatentVariableModel) -> None:
+def refuse_no_model(model: LatentVariableModel) -> None:
+    """Refuse what is no model, such as a Learner, and a model without a latent space."""
     _refuse_compiled(model)
     name = type(model).__name__
     if not (hasattr(model, "posterior") and hasattr(model, "log_joint")):

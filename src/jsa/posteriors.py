@@ -178,6 +178,11 @@ class TorchPosterior:
             )
         self.distribution = distribution
 
+    @property
+    def mean(self) -> Float[Tensor, "batch width"]:
+        """The expected states: probabilities for discrete variables."""
+        return self.distribution.mean.flatten(1)
+
     def sample(self, shape: tuple[int, ...] = ()) -> Float[Tensor, "*samples width"]:
         """Draw states of shape (*shape, batch, width), without gradient."""
         with torch.no_grad():

@@ -166,7 +166,7 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         With several stochastic layers, these are the variables of the layer next to the data.
         """
         rows = self._known(X)
-        return encode(self.model_, [rows]).means
+        return encode(self.model_, rows).first_means.numpy()
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return log p(x) of each row. An estimate from samples is more often too low than too high."""

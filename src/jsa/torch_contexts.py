@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from jsa.errors import Range
+
 
 @contextmanager
 def in_evaluation_mode(module: nn.Module) -> Iterator[None]:
@@ -63,6 +65,7 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
         >>> torch.equal(torch.get_rng_state(), before)
         True
     """
+    Range(whole=True).check(seed=seed)
     devices = None if device is None else [device] if device.type != "cpu" else []
     with torch.random.fork_rng(devices):
         torch.manual_seed(seed)

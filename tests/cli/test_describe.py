@@ -82,4 +82,4 @@ def test_what_cannot_be_described_is_said(here: Path, jsa: Terminal) -> None:
 
 def test_gaussian_variables_are_refused(jsa: Terminal) -> None:
     run_jsa(TRAIN, "--latent-kind gaussian")
-    assert "this model are Gaussian: use jsa encode" in jsa.refuses("describe run")
+    assert "this model are Gaussian: encode rows instead" in jsa.refuses("describe run")

@@ -181,7 +181,7 @@ def refused(states: Tensor) -> Tensor:
         (lambda: Sampled(lambda h: h[:, :4]), r"Sampled.sample_latent returned shape \(.*, 4\) for .* of width 30"),
         (lambda: Sampled(lambda h: h / 2), "or what is no state of the latent space"),
         (lambda: Sampled(refused), r"Sampled cannot be sampled \(no states today\): sample_latent\(shape, context\)"),
-        (lambda: Sampled(seen=lambda p: p.mean), "Sampled.observation returned Tensor: return Bernoulli, Categorical"),
+        (lambda: Sampled(seen=lambda p: p.mean), "Sampled.observation returned Tensor, which lacks mean or sample"),
     ],
     ids=["width", "states", "error", "observation"],
 )

@@ -10,6 +10,7 @@ import torch
 
 from jsa.chains.cache import ChainCache
 from jsa.chains.storage import processes
+from jsa.io.displays import figures_table
 
 PASSES = (1, 5, 20)
 
@@ -32,6 +33,21 @@ class FrozenChains:
     shares: Mapping[int, float]
     oldest: tuple[tuple[int, float], ...]
 
+    def __str__(self) -> str:
+        shares = ", ".join(
+            f"{share:.1%} of them for more than {_passes(passes)}" for passes, share in self.shares.items()
+        )
+        return f"{self.visited:,} of {self.rows:,} rows have a chain after {self.visits:,} visits; at rest {shares}"
+
+    def _repr_html_(self) -> str:
+        figures = {"rows with a chain": f"{self.visited:,} of {self.rows:,}", "visits": f"{self.visits:,}"}
+        for passes, share in self.shares.items():
+            figures[f"at rest for more than {_passes(passes)}"] = f"{share:.1%} of the chains"
+        if self.oldest:
+            row, age = self.oldest[0]
+            figures["longest at rest"] = f"row {row}, for {age:.0f} passes"
+        return figures_table(figures, self.warning)
+
     @property
     def warning(self) -> str | None:
         """A warning sentence if something is wrong with the chains, otherwise None.
@@ -53,6 +69,10 @@ class FrozenChains:
                     "learning rate, see docs/chains.md"
                 )
         return None
+
+
+def _passes(count: int) -> str:
+    return f"{count} pass{'es' * (count > 1)}"
 
 
 def frozen_chains(cache: ChainCache, oldest: int = 10) -> FrozenChains:

@@ -2,61 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from jaxtyping import Float
 from torch import Tensor
 
 from jsa.batch import Batch
 from jsa.errors import UsageError
-from jsa.evaluation.likelihood import evaluating
-from jsa.evaluation.rows import Rows, in_chunks
+from jsa.evaluation.likelihood import device_of, evaluating
+from jsa.evaluation.rows import Progress, Rows, as_rows, in_chunks
+from jsa.evaluation.shown import ShownByShape
 from jsa.latent import LatentSpace, Layer
 from jsa.model import LatentVariableModel
-from jsa.model_calls import posterior_of
-from jsa.posteriors import LayeredPosterior
+from jsa.model_calls import BatchPosterior, posterior_of, refuse_contradictions, refuse_no_model
 from jsa.torch_contexts import seeded
 
 ROWS_AT_ONCE = 1000
 
 
-@dataclass(frozen=True)
-class Codes:
+@dataclass(frozen=True, repr=False)
+class Codes(ShownByShape):
     """The latent codes of rows.
 
     Attributes:
         states: A draw from q(h | x) for each row: bits as 0/1, classes as numbers, Gaussian variables as real numbers.
-        means: The probabilities of the bits or classes of the first layer under q(h | x), or its means.
+        means: The probabilities of the bits or classes of the first layer under q(h | x), or its means. None if the
+            posterior is one of your own without an attribute ``mean``.
     """
 
-    states: NDArray[np.uint8] | NDArray[np.float32]
-    means: NDArray[np.float32]
+    states: Tensor
+    means: Tensor | None
+
+    @property
+    def first_means(self) -> Tensor:
+        """The means, or a refusal where there are none."""
+        if self.means is None:
+            raise UsageError(
+                "q(h | x) gave draws alone: for means, return a LayeredPosterior from the model's method posterior, or "
+                "an object that also has mean, of shape (rows, width)"
+            )
+        return self.means
 
 
-def encode(model: LatentVariableModel, parts: Sequence[Rows], seed: int = 0) -> Codes:
-    """Return the codes of all rows, one part of the data after the other."""
+def encode(
+    model: LatentVariableModel,
+    rows: Rows | Tensor,
+    seed: int = 0,
+    *,
+    device: torch.device | None = None,
+    progress: Progress | None = None,
+) -> Codes:
+    """Return the latent codes of rows: a draw from q(h | x) and the means of q(h | x).
+
+    The means are those of a ``LayeredPosterior`` or ``TorchPosterior``, or the attribute ``mean``, of shape (rows,
+    width), of a posterior of your own. Any other posterior gives draws alone.
+
+    Args:
+        model: The model.
+        rows: The data: a tensor, or an object that returns rows by number.
+        seed: The seed of the draws.
+        device: The device of the evaluation; by default that of the model's parameters.
+        progress: Called with the number of rows done.
+
+    Returns:
+        The codes, on the CPU.
+
+    Example:
+        >>> from jsa import BeliefNetwork, LatentSpace, Layer
+        >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4)))
+        >>> encode(model, torch.eye(6))
+        Codes(states: 6 x 4, means: 6 x 4)
+    """
+    refuse_no_model(model)
+    rows, device = as_rows(rows), device or device_of(model)
     states, means = [], []
-    with evaluating(model), seeded(seed):
-        for rows in parts:
-            for batch in in_chunks(rows, ROWS_AT_ONCE):
-                posterior = layered_posterior(model, batch)
-                states.append(compact(model.latent, posterior.sample(())).numpy())
-                means.append(posterior.first.mean.numpy())
-    return Codes(np.concatenate(states), np.concatenate(means))
+    with evaluating(model), seeded(seed, device):
+        for batch in in_chunks(rows, ROWS_AT_ONCE, device, progress):
+            posterior = posterior_of(model, batch)
+            states.append(compact(model.latent, drawn_code(model, batch, posterior)).cpu())
+            mean = mean_of_first_layer(model, batch, posterior)
+            means += [] if mean is None else [mean.cpu()]
+    return Codes(torch.cat(states), torch.cat(means) if means else None)
 
 
-def layered_posterior(model: LatentVariableModel, batch: Batch) -> LayeredPosterior:
-    """Return q(h | x) of a batch as a LayeredPosterior, or refuse a model with another kind."""
-    posterior = posterior_of(model, batch)
-    if posterior.layers is None:
+def drawn_code(model: LatentVariableModel, batch: Batch, posterior: BatchPosterior) -> Float[Tensor, "batch width"]:
+    """Return a state for each row, drawn from q(h | x), or refuse what is none."""
+    h = posterior.sample(())
+    expected = len(batch), model.latent.width
+    if h.shape != expected or not model.latent.contains(h):
         raise UsageError(
-            f"codes are the means of a jsa.LayeredPosterior, and a {posterior.name} is none: return one from the "
-            "model's method posterior"
+            f"{posterior.name}.sample(()) returned shape {tuple(h.shape)} for states of shape {expected}, or what is "
+            "no state of the latent space: jsa.check_model tells more"
         )
-    return posterior.layers
+    refuse_contradictions(model, batch, h)
+    return h
+
+
+def mean_of_first_layer(
+    model: LatentVariableModel, batch: Batch, posterior: BatchPosterior
+) -> Float[Tensor, "batch first"] | None:
+    """Return the mean of the first layer under q(h | x); None if the posterior does not offer it."""
+    if posterior.layers is not None:
+        return posterior.layers.first.mean
+    mean = getattr(posterior.own, "mean", None)
+    if mean is None:
+        return None
+    expected = len(batch), model.latent.width
+    if not isinstance(mean, Tensor) or mean.shape != expected:
+        found = f"shape {tuple(mean.shape)}" if isinstance(mean, Tensor) else type(mean).__name__
+        raise UsageError(f"{posterior.name}.mean is of {found}: it must be a tensor of shape {expected}, like a state")
+    return mean[:, model.latent.slices[0]]
 
 
 def most_probable(layer: Layer, mean: Tensor) -> Tensor:

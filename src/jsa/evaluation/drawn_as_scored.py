@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -13,8 +11,9 @@ from torch import Tensor
 
 from jsa.batch import Batch
 from jsa.distributions import Factorized
-from jsa.errors import JsaError, NumericalError, UsageError
+from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.exchangeable_pairs import ExchangeablePairs
+from jsa.evaluation.generative import observation, prior_states
 from jsa.evaluation.posterior_gradient import can_be_enumerated
 from jsa.evaluation.redraws import redrawn_from_all, updated_by_variable
 from jsa.latent import LatentSpace, Layer
@@ -47,7 +46,7 @@ def check_draws(model: LatentVariableModel, batch: Batch, draws: int) -> None:
     else:
         _check_updates(model, batch, draws)
     if isinstance(model, Generative):
-        _check_joint(model, model, batch, draws)
+        _check_joint(model, batch, draws)
 
 
 def _check_all_probabilities(model: LatentVariableModel, batch: Batch, draws: int) -> None:
@@ -92,21 +91,22 @@ def _check_updates(model: LatentVariableModel, batch: Batch, draws: int) -> None
     _refuse_difference(pairs, f"{posterior.name}.sample", name, Names.of(model.latent), DRAW_ALIKE)
 
 
-def _check_joint(model: LatentVariableModel, decoder: Generative, batch: Batch, draws: int) -> None:
+def _check_joint(model: LatentVariableModel, batch: Batch, draws: int) -> None:
     """Refuse a log p(x, h) if draws of h and x from the model change when their variables are redrawn by it.
 
-    Draws have the contexts and the gaps of the rows. Nothing is compared if the rows have another form than draws.
+    Draws have the contexts and the gaps of the rows. Nothing is compared if the rows have another form than draws, or
+    if p(x | h) is no distribution of jsa, which alone says what its variables are.
     """
     width, name = model.latent.width, f"{type(model).__name__}.log_joint"
     chains, steps = _work(draws, 4 * draws, model.latent.variables, width + batch.x[0].numel())
-    h, x, layer = _generated(model, decoder, batch, math.ceil(chains / len(batch)))
-    if not _is_like(batch.x, layer):
+    h, x, layer = _generated(model, batch, math.ceil(chains / len(batch)))
+    if layer is None or not _is_like(batch.x, layer):
         return
     rows = torch.arange(len(h), device=h.device) % len(batch)
     gaps = batch.x.isnan().reshape(len(batch), -1)[rows]
     # What is missing does not count, so that nothing may be learned from it.
     drawn = torch.cat([h, x.masked_fill(gaps, 0)], dim=-1)
-    pilot = torch.cat(_generated(model, decoder, batch, PILOT_DRAWS)[:2], dim=-1).unflatten(0, (-1, len(batch)))
+    pilot = torch.cat(_generated(model, batch, PILOT_DRAWS)[:2], dim=-1).unflatten(0, (-1, len(batch)))
 
     def log_probability(states: Tensor) -> Tensor:
         chunks = torch.arange(len(states), device=states.device).split(states_at_once(batch))
@@ -156,38 +156,13 @@ def _numbers(
 
 
 def _generated(
-    model: LatentVariableModel, decoder: Generative, batch: Batch, times: int
-) -> tuple[Float[Tensor, "draws width"], Float[Tensor, "draws observed"], Layer]:
-    """Draw states and observations this many times for the context of each row."""
-    name, draws = type(model).__name__, times * len(batch)
+    model: LatentVariableModel, batch: Batch, times: int
+) -> tuple[Float[Tensor, "draws width"], Float[Tensor, "draws *observed"], Layer | None]:
+    """Draw states and observations this many times for the context of each row; the layer is that of jsa's own."""
     context = None if batch.context is None else batch.context.repeat(times, *[1] * (batch.context.ndim - 1))
-    with _explaining(name):
-        h = decoder.sample_latent((draws,) if context is None else (), context)
-    if h.shape != (draws, model.latent.width) or not model.latent.contains(h):
-        raise UsageError(
-            f"{name}.sample_latent returned shape {tuple(h.shape)} for {draws} states of width {model.latent.width}, "
-            "or what is no state of the latent space"
-        )
-    with _explaining(name):
-        observation = decoder.observation(h, context)
-    if not isinstance(observation, Factorized):
-        raise UsageError(
-            f"{name}.observation returned {type(observation).__name__}: return Bernoulli, Categorical or Gaussian"
-        )
-    return h, observation.sample(), observation.layer
-
-
-@contextmanager
-def _explaining(name: str) -> Iterator[None]:
-    try:
-        yield
-    except JsaError:
-        raise
-    except Exception as error:
-        raise UsageError(
-            f"{name} cannot be sampled ({error}): sample_latent(shape, context) must draw h, and observation(h, "
-            "context) return p(x | h)"
-        ) from error
+    h = prior_states(model, times * len(batch), context)
+    observed = observation(model, h, context)
+    return h, observed.sample(), observed.layer if isinstance(observed, Factorized) else None
 
 
 def _is_like(x: Tensor, layer: Layer) -> bool:

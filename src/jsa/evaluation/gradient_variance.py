@@ -17,6 +17,7 @@ from jsa.evaluation.moments import GROUPS, Moments, gradient_vectors, group_size
 from jsa.evaluation.posterior_gradient import PosteriorGradient, moved
 from jsa.evaluation.results import LogVariance
 from jsa.evaluation.rows import Progress
+from jsa.io.displays import figures_table
 from jsa.model import LatentVariableModel
 from jsa.model_calls import counting, posterior_of
 from jsa.parameter_groups import parameter_groups
@@ -39,6 +40,23 @@ class GradientReport:
     total: Mapping[str, LogVariance]
     squared_bias: Mapping[str, float]
     decoder_evaluations: float
+
+    def __str__(self) -> str:
+        return "; ".join(f"{name}: {value}" for name, value in self._figures.items())
+
+    def _repr_html_(self) -> str:
+        return figures_table(self._figures)
+
+    @property
+    def _figures(self) -> dict[str, str]:
+        figures = {}
+        for name, total in self.total.items():
+            figures[f"log variance of {name}"] = str(total)
+            if self.given_state[name] != total:
+                figures[f"log variance of {name}, chains held fixed"] = str(self.given_state[name])
+            if name in self.squared_bias:
+                figures[f"squared bias of {name}"] = f"{self.squared_bias[name]:.3g}"
+        return figures | {"decoder evaluations": f"{self.decoder_evaluations:g} per row"}
 
 
 def gradient_report(

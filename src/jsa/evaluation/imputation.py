@@ -11,10 +11,11 @@ from torch import Tensor
 
 from jsa.batch import Batch
 from jsa.errors import NumericalError, UsageError, check_at_least
-from jsa.evaluation.ancestral_samples import generative
 from jsa.evaluation.draws import BLOCK, RowDraws
+from jsa.evaluation.generative import generative
 from jsa.evaluation.likelihood import device_of, evaluating
 from jsa.evaluation.rows import Progress, Rows, as_rows, in_chunks, states_in_chunk
+from jsa.evaluation.shown import ShownByShape
 from jsa.importance import effective_sample_size
 from jsa.latent import ENUMERATION_LIMIT
 from jsa.model import Generative, LatentVariableModel
@@ -22,8 +23,8 @@ from jsa.model_calls import evaluate, log_joint_of_all, posterior_of, refuse_wro
 from jsa.torch_contexts import seeded
 
 
-@dataclass(frozen=True)
-class Imputed:
+@dataclass(frozen=True, repr=False)
+class Imputed(ShownByShape):
     """Rows with their missing values filled in.
 
     Attributes:
@@ -95,7 +96,7 @@ def impute(
                     worth[where] = effective_sample_size(log_weights)
             filled.append(x)
             sizes.append(worth)
-    return Imputed(torch.cat(filled), torch.cat(sizes))
+    return Imputed(torch.cat(filled).cpu(), torch.cat(sizes).cpu())
 
 
 def _all(

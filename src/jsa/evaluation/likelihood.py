@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from jaxtyping import Float, Float64
@@ -152,7 +153,7 @@ def exact_row_likelihoods(
             joint = torch.cat(parts).double()
             refuse_wrong_joint(batch, joint)
             values.append(torch.logsumexp(joint, 0))
-    log_likelihood = torch.cat(values)
+    log_likelihood = torch.cat(values).cpu()
     return RowLikelihoods(-log_likelihood, torch.full_like(log_likelihood, torch.inf), samples=0, weights=weights)
 
 
@@ -174,7 +175,7 @@ def by_row(
     for log_weights in chunks:
         values.append(-log_mean_weight(log_weights))
         sizes.append(effective_sample_size(log_weights))
-    return RowLikelihoods(torch.cat(values), torch.cat(sizes), samples, annealing_steps, weights)
+    return RowLikelihoods(torch.cat(values).cpu(), torch.cat(sizes).cpu(), samples, annealing_steps, weights)
 
 
 def _weights_by_chunk(
@@ -216,7 +217,7 @@ def _joined(chunks: Iterable[Float[Tensor, "samples some"]]) -> Iterator[Float64
         yield torch.cat(waiting, dim=1).double()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RowLikelihoods:
     """The negative log-likelihood of each row, in nats; rows with a high one are unusual under the model.
 
@@ -243,6 +244,13 @@ class RowLikelihoods:
                 f"log p(x) is {-float(self.nll[row])} at row {row} ({len(wrong)} such rows): none of the states drawn "
                 "has a positive probability under the model; take more samples, or check the model at this row"
             )
+
+    def __repr__(self) -> str:
+        low, high = (float(end) for end in self.nll.aminmax())
+        return f"RowLikelihoods({len(self.nll):,} rows from {low:.3f} to {high:.3f}, mean {self.mean})"
+
+    def _repr_html_(self) -> str:
+        return self.mean._repr_html_()
 
     @property
     def effective_rows(self) -> float:
@@ -288,6 +296,6 @@ class RowLikelihoods:
 
 
 def device_of(model: torch.nn.Module) -> torch.device:
-    """Return the device of a model's parameters."""
-    first = next(model.parameters(), None)
+    """Return the device of a model's parameters, or of its buffers if it has none."""
+    first = next(chain(model.parameters(), model.buffers()), None)
     return torch.device("cpu") if first is None else first.device

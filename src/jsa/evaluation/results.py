@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from jsa.io.displays import figures_table
 from jsa.io.json_records import to_record
 
 TRUSTED_BIAS = 0.1
@@ -55,6 +56,23 @@ class Likelihood:
             f"biased upward by {'about' if self.upward_bias < TRUSTED_BIAS else 'at least'} {self.upward_bias:.2f}"
         )
 
+    def _repr_html_(self) -> str:
+        figures = {"negative log-likelihood": f"{self.nll:.3f} nats per row"}
+        if self.rows > 1:
+            figures["standard error over rows"] = f"{self.row_error:.3f} ({self.rows:,} rows)"
+        if not self.samples:
+            return figures_table(figures | {"samples": "none: summed over all states"})
+        if self.samples > 1:
+            figures["standard error of sampling"] = f"{self.monte_carlo_error:.3f}"
+            figures["upward bias"] = (
+                f"{'about' if self.upward_bias < TRUSTED_BIAS else 'at least'} {self.upward_bias:.2f}"
+            )
+        figures["effective sample size"] = (
+            f"{self.effective_sample_size:.1f} on average, {self.lowest_effective_sample_size:.1f} at the worst row"
+        )
+        annealed = f", annealed in {self.annealing_steps:,} steps" if self.annealing_steps else ""
+        return figures_table(figures | {"samples": f"{self.samples:,} per row{annealed}"}, self.warning)
+
     @property
     def warning(self) -> str | None:
         """A sentence for the user if the samples are too few to rely on the figure, else None."""
@@ -85,6 +103,9 @@ class LogVariance:
     log_variance: float
     low: float
     high: float
+
+    def __str__(self) -> str:
+        return f"{self.log_variance:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
 def figures_record(figures: object) -> Any:

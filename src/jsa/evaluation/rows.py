@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol, Self, runtime_checkable
 
 import torch
@@ -161,6 +162,50 @@ def batches(rows: Rows, numbers: Iterable[Tensor], device: torch.device | None =
     if isinstance(rows, Streaming):
         return rows.batches(numbers, device)
     return (rows.batch(index, device) for index in numbers)
+
+
+class Joined:
+    """Datasets one after the other, under the numbers that their rows then have.
+
+    Args:
+        parts: The datasets, alike in what they have beside x.
+
+    Example:
+        >>> both = Joined([TensorRows(torch.eye(3)), TensorRows(torch.zeros(2, 3))])
+        >>> len(both), both.batch(torch.tensor([3, 1])).x
+        (5, tensor([[0., 0., 0.],
+                [0., 1., 0.]]))
+    """
+
+    def __init__(self, parts: Sequence[Rows]) -> None:
+        self._parts = parts
+        self._ends = torch.tensor([len(part) for part in parts]).cumsum(0)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def batch(self, index: Tensor, device: torch.device | None = None) -> Batch:
+        """Return the rows with these numbers."""
+        places = torch.bucketize(index, self._ends, right=True)
+        here = [(places == number).nonzero().flatten() for number in range(len(self._parts))]
+        starts = [0, *self._ends.tolist()]
+        found = [
+            part.batch(index[where] - start, device)
+            for part, where, start in zip(self._parts, here, starts, strict=False)
+            if len(where)
+        ]
+        return replace(_joined(found).take(torch.cat(here).argsort()), index=index)
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    """Return the rows of all batches in one, without their numbers."""
+
+    def joined(name: str) -> Tensor | None:
+        parts = [part for batch in batches if (part := getattr(batch, name)) is not None]
+        return torch.cat(parts) if parts else None
+
+    x = torch.cat([batch.x for batch in batches])
+    return Batch(x, context=joined("context"), known=joined("known"), weight=joined("weight"))
 
 
 def in_chunks(

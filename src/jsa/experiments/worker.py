@@ -18,12 +18,12 @@ from jsa.errors import UsageError
 from jsa.estimators import JSA
 from jsa.estimators.base import Description
 from jsa.estimators.registry import ESTIMATORS
-from jsa.evaluation.ancestral_samples import contexts_of, sample_rows
+from jsa.evaluation.ancestral_samples import contexts_of, sample
 from jsa.evaluation.gradient_variance import gradient_variance
 from jsa.evaluation.results import LogVariance
 from jsa.experiments.jobs import VARIANCES, Job, Places
 from jsa.experiments.results import VariancePoint, read_variances, result_of, write_result
-from jsa.io.atomic_files import remove_leftovers, write_text
+from jsa.io.atomic_files import remove_leftovers, write_bytes, write_text
 from jsa.io.json_records import to_record
 from jsa.io.lock import InUseError
 from jsa.front.run import open_run
@@ -34,7 +34,6 @@ from jsa.model_calls import BatchPosterior
 from jsa.runs.build import configured_model, load_splits, resume, train
 from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
-from jsa.runs.plots import save_grid
 from jsa.runs.method import Method
 from jsa.runs.task import machine
 from jsa.training.progress import evaluation_progress
@@ -182,6 +181,5 @@ def _train(job: Job, folder: RunFolder, stop: StopRequest) -> None:
 
 def _draw(folder: RunFolder, path: Path) -> None:
     """Draw a few samples of the best epoch, small enough to publish with the results."""
-    run = open_run(folder.path)
-    samples = sample_rows(opened.model, SAMPLES_SHOWN, opened.config.seed, contexts).means
-    save_grid(path, samples, opened.shape.image_shape, opened.shape.classes, scale=1)
+    samples = open_run(folder.path).sample(SAMPLES_SHOWN, folder.read_config().seed)
+    write_bytes(path, samples.png(scale=1))

@@ -80,6 +80,12 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a binary file whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays to a .npz file, or as columns to a .csv file, whole or not at all.
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from jsa.cli.arguments import RunArguments, parse
 from jsa.io.atomic_files import check_destination, write_arrays
 from jsa.ranges import whole
-
-if TYPE_CHECKING:
-    from jsa.evaluation.latent_effects import Effects
 
 
 @dataclass(frozen=True)
@@ -43,34 +40,16 @@ def run(arguments: Sequence[str]) -> None:
 
     from jsa.data.schema import observed_labels
     from jsa.data.splits import counted
-    from jsa.evaluation.latent_effects import effects
+    from jsa.evaluation.latent_effects import describe
     from jsa.evaluation.rows import Subset
     from jsa.training.progress import evaluation_progress
 
     opened = parsed.open()
     rows = Subset.spread(opened.splits.parts[parsed.split], parsed.rows)
     with evaluation_progress(len(rows), "effects") as progress:
-        found = effects(opened.model, rows, parsed.seed, progress)
+        found = describe(opened.model, rows, parsed.seed, progress=progress)
     labels = observed_labels(opened.shape)
-    on = counted(len(rows), f"{parsed.split} row")
-    print(f"{counted(len(found.shares), 'latent variable')} next to the data, on {on}")
-    for variable in found.strongest[: parsed.variables]:
-        for line in _paragraph(found, variable, labels, parsed.columns):
-            print(line)
+    print(found.text(labels, parsed.variables, parsed.columns, row=f"{parsed.split} row"))
     if parsed.out is not None:
         write_arrays(parsed.out, {"shares": found.shares, "means": found.means, "explained": found.explained})
         print(f"\n{counted(len(found.shares), 'latent variable')} in {parsed.out}")
-
-
-def _paragraph(found: Effects, variable: int, labels: Sequence[str | None], columns: int) -> Iterator[str]:
-    """Yield how often a variable takes its values, and the columns that change most with it."""
-    shares, total = found.shares[variable].tolist(), float(found.explained.sum())
-    part = float(found.explained[variable]) / total if total else 0.0
-    is_bit, width = len(shares) == 2, max(len(label or "") for label in labels)
-    yield f"\n{'bit' if is_bit else 'variable'} {variable + 1}, {part:.1%} of what all explain"
-    values = [f"on in {shares[1]:.1%} of the rows"] if is_bit else [f"{share:.1%} of the rows" for share in shares]
-    for value, (share, (before, after)) in enumerate(zip(values, found.changes(variable), strict=True)):
-        yield f"  {share}" if is_bit else f"  class {value}, {share}"
-        order = (after - before).abs().argsort(descending=True).tolist()
-        for column in [column for column in order if labels[column] is not None][:columns]:
-            yield f"    {labels[column]:{width}}  {before[column]:.2f} -> {after[column]:.2f}"

@@ -38,6 +38,8 @@ def run(arguments: Sequence[str]) -> None:
 
     from jsa.data.tables.table import read_table
     from jsa.evaluation.codes import encode
+    from jsa.evaluation.rows import Joined
+    from jsa.training.progress import evaluation_progress
 
     opened = parsed.open()
     order: Any = slice(None)
@@ -49,10 +51,12 @@ def run(arguments: Sequence[str]) -> None:
     labels = [rows.labels for rows in parts if rows.labels is not None]
     if len(labels) == len(parts):
         arrays["labels"] = np.concatenate(labels)
-    codes = encode(opened.model, parts, parsed.seed)
-    arrays |= {"h": codes.states, "mean": codes.means}
+    with evaluation_progress(sum(map(len, parts)), "rows") as progress:
+        codes = encode(opened.model, Joined(parts), parsed.seed, progress=progress)
+    arrays |= {"h": codes.states.numpy()} | ({} if codes.means is None else {"mean": codes.means.numpy()})
     write_arrays(out, {name: array[order] for name, array in arrays.items()})
-    print(f"{len(codes.states)} codes of {codes.states.shape[1]} values in {out}")
+    alone = " (draws alone: q(h | x) of this model has no mean)" if codes.means is None else ""
+    print(f"{len(codes.states)} codes of {codes.states.shape[1]} values in {out}{alone}")
 
 
 def _rows_of_run(splits: Splits, split: str) -> tuple[list[Dataset], dict[str, Any], Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from jsa.cli.arguments import RunArguments, parse
-from jsa.io.atomic_files import check_destination, write_arrays
+from jsa.io.atomic_files import check_destination, write_arrays, write_bytes
 from jsa.ranges import whole
 
 
@@ -31,10 +31,9 @@ def run(arguments: Sequence[str]) -> None:
         check_destination(parsed.out, "--out", png="a picture", csv="a table", npz="arrays")
 
     from jsa.data.schema import written_columns
-    from jsa.evaluation.ancestral_samples import contexts_of, sample_rows
+    from jsa.evaluation.ancestral_samples import contexts_of, sample
     from jsa.runs.cost import cost_at
     from jsa.runs.feasibility import refuse_beyond_memory
-    from jsa.runs.plots import save_grid
 
     opened = parsed.open()
     shape = opened.shape
@@ -42,13 +41,13 @@ def run(arguments: Sequence[str]) -> None:
     contexts = contexts_of(opened.splits.valid, parsed.count) if shape.context_columns else None
     if contexts is None:
         # Beside the samples, what is written of them is in memory once more.
-        needed = 2 * cost_at(parsed.count, lambda count: sample_rows(opened.model, count, 0), 100).bytes
+        needed = 2 * cost_at(parsed.count, lambda count: sample(opened.model, count), 100).bytes
         refuse_beyond_memory(needed, f"a draw of {parsed.count:,} samples", "lower --count")
-    samples = sample_rows(opened.model, parsed.count, parsed.seed, contexts)
+    samples = sample(opened.model, parsed.count, parsed.seed, contexts, image_shape=shape.image_shape)
     if out.suffix == ".png":
-        save_grid(out, samples.means, shape.image_shape, shape.classes)
+        write_bytes(out, samples.png())
     elif out.suffix == ".csv":
-        write_arrays(out, written_columns(shape, samples.rows.cpu().numpy()))
+        write_arrays(out, written_columns(shape, samples.rows.numpy()))
     else:
         write_arrays(out, samples.arrays(opened.model.latent))
     print(f"{len(samples.h)} samples in {out}")
