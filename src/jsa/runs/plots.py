@@ -31,10 +31,9 @@ def draw(model: LatentVariableModel, rows: RunRows, folder: RunFolder, seed: int
     """
     schema, seen = rows.schema, rows.train if rows.valid is None else rows.valid
     shape = None if schema is None else schema.image_shape
-    pictures = shape is not None or seen.batch(torch.arange(1)).x.ndim > 2
-    if isinstance(model, Generative) and (pictures or schema is not None):
+    if isinstance(model, Generative) and (schema is not None or seen.batch(torch.arange(1)).x.ndim > 2):
         samples = sample(model, SAMPLES_SHOWN, seed, contexts_of(seen, SAMPLES_SHOWN), image_shape=shape)
-        if pictures:
+        if samples.images(samples.means[:1]) is not None:
             write_bytes(folder.samples, samples.png())
             pairs = reconstruct(model, Subset.spread(seen, PAIRS_SHOWN), seed, image_shape=shape)
             write_bytes(folder.reconstructions, pairs.png())

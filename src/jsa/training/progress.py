@@ -5,17 +5,26 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TextIO
 
-from tqdm import tqdm
+from tqdm import TqdmWarning
 
 from jsa.evaluation.rows import Progress
 from jsa.training.callbacks import Callback
 from jsa.training.state import State
+
+with warnings.catch_warnings():
+    # A notebook without ipywidgets, which cannot show a bar, gets lines.
+    warnings.simplefilter("ignore", TqdmWarning)
+    from tqdm.auto import tqdm
+
+IN_NOTEBOOK = any(base.__module__ == "tqdm.notebook" for base in tqdm.__mro__)
+"""Whether bars are widgets of a notebook, which need no terminal."""
 
 BAR_SECONDS = 1.0
 """The time between two refreshes of a bar, whose clock so goes on inside a long step."""
@@ -166,13 +175,13 @@ class TensorBoard(Callback):
 
 
 def display(epochs: int, steps: int) -> Callback:
-    """Return a bar if standard error is a terminal, lines otherwise."""
-    return ProgressBar(epochs, steps) if sys.stderr.isatty() else Lines(epochs, steps, sys.stderr)
+    """Return a bar in a notebook or if standard error is a terminal, lines otherwise."""
+    return ProgressBar(epochs, steps) if IN_NOTEBOOK or sys.stderr.isatty() else Lines(epochs, steps, sys.stderr)
 
 
 @contextmanager
 def evaluation_progress(rows: int, label: str) -> Iterator[Progress]:
-    """Yield what takes the progress of a long evaluation: a bar if standard error is a terminal."""
+    """Yield what takes the progress of a long evaluation: a bar in a notebook or on a terminal."""
     with tqdm(total=rows, unit="row", desc=label, dynamic_ncols=True, leave=False, disable=None) as bar:
         heartbeat = Heartbeat(bar.refresh, BAR_SECONDS)
         try:
