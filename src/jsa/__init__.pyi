@@ -43,11 +43,11 @@ from .evaluation.ancestral_samples import sample as sample
 from .evaluation.annealing import annealed_likelihood as annealed_likelihood
 from .evaluation.codes import Codes as Codes
 from .evaluation.codes import encode as encode
-from .evaluation.imputation import Imputed as Imputed
 from .evaluation.gradient_variance import GradientReport as GradientReport
 from .evaluation.gradient_variance import gradient_report as gradient_report
 from .evaluation.gradient_variance import gradient_variance as gradient_variance
 from .evaluation.gradient_variance import squared_bias as squared_bias
+from .evaluation.imputation import Imputed as Imputed
 from .evaluation.imputation import impute as impute
 from .evaluation.latent_effects import Effects as Effects
 from .evaluation.latent_effects import describe as describe
@@ -63,6 +63,9 @@ from .evaluation.reconstructions import Reconstructions as Reconstructions
 from .evaluation.reconstructions import reconstruct as reconstruct
 from .evaluation.results import Likelihood as Likelihood
 from .evaluation.rows import TensorRows as TensorRows
+from .front.fit import fit as fit
+from .front.run import Run as Run
+from .front.run import open_run as open_run
 from .latent import LatentSpace as LatentSpace
 from .latent import Layer as Layer
 from .learner import Learner as Learner
@@ -75,8 +78,11 @@ from .models.presets import Style as Style
 from .models.structured_prediction import StructuredPrediction as StructuredPrediction
 from .posteriors import LayeredPosterior as LayeredPosterior
 from .posteriors import TorchPosterior as TorchPosterior
+from .runs.config import RunConfig as RunConfig
 from .saved_models import load_model as load_model
 from .saved_models import save_model as save_model
+from .training.callbacks import Callback as Callback
+from .training.progress import TensorBoard as TensorBoard
 
 __all__: list[str]
 __version__: str

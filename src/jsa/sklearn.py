@@ -14,10 +14,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
-from jsa.data import IndexedDataset, batches_in_epoch
+from jsa.data import IndexedDataset
 from jsa.data.schema import Schema
 from jsa.data.streams import permutation
 from jsa.data.tables.table import dataset_of
@@ -26,19 +25,14 @@ from jsa.errors import DataError, NumericalError, Range, UsageError, check_at_le
 from jsa.evaluation.codes import compact, encode, most_probable
 from jsa.evaluation.imputation import impute
 from jsa.evaluation.likelihood import evaluating, exact_row_likelihoods, row_likelihoods
+from jsa.front.fit import fit
 from jsa.io.atomic_files import short_lived
 from jsa.latent import LatentSpace
-from jsa.learner import Learner
-from jsa.models.presets import preset
-from jsa.runs.build import make_estimator, make_model
-from jsa.runs.config import MachineConfig, MethodConfig, RunConfig
-from jsa.runs.folder import RunFolder
-from jsa.runs.run import prepare_machine
-from jsa.torch_contexts import denormals_as_before, seeded
+from jsa.models.presets import NetworkConfig, preset
+from jsa.runs.build import make_model
+from jsa.runs.config import MethodConfig, OutputConfig, RunConfig
+from jsa.torch_contexts import seeded
 from jsa.training.config import OptimizerConfig
-from jsa.training.loop import TrainingRows, train
-from jsa.training.progress import display
-from jsa.training.weights import load_weights
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
@@ -134,31 +128,36 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         """
         before = dict(vars(self))
         try:
-            with _mended_by_the_caller(), _leaving_no_trace(), TemporaryDirectory() as name, short_lived():
-                self._learn(self._values(X, reset=True), RunFolder(Path(name)))
+            with _mended_by_the_caller(), TemporaryDirectory() as name, short_lived():
+                self._learn(self._values(X, reset=True), Path(name) / "run")
         except BaseException:
             # Until here, the results of an earlier fit are unchanged.
             self.__dict__ = before
             raise
         return self
 
-    def _learn(self, values: Values, folder: RunFolder) -> None:
+    def _learn(self, values: Values, out: Path) -> None:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        config = self._config(seed)
-        prepare_machine(config)
+        network, config = self._network(), self._config(seed)
         classes, parts = values.classes, self._divided(values, seed)
         refuse_empty_columns(parts[0], "X")
         learned, validated = (dataset_of(part, Schema.of(values.columns, classes)) for part in parts)
-        model = make_model(config, learned.schema)
-        learner = Learner(model, make_estimator(config, model, learned, folder)).to(self.device)
-        steps = batches_in_epoch(len(learned), config.batch_size)
-        shown = [display(config.epochs, steps)] if self.verbose else []
-        best = train(learner, TrainingRows(learned, validated), config, folder, shown).best
-        load_weights(model, folder.best)
+        with seeded(seed):
+            model = make_model(network, learned.schema)
+        run = fit(
+            model,
+            learned,
+            valid=validated,
+            test=False,
+            estimator=self.method,
+            device=self.device,
+            out=out,
+            config=config,
+        )
         self.column_classes_, self._seed = classes, seed
-        self.model_ = model.cpu().eval()
-        self.best_epoch_, self.validation_nll_ = best.epoch, best.nll
-        self.history_ = list(folder.read_metrics())
+        self.model_ = model.cpu()
+        self.best_epoch_, self.validation_nll_ = run.evaluation.best.epoch, run.evaluation.best.nll
+        self.history_ = list(run.folder.read_metrics())
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Return the probability under q(h | x) that each bit is on, or of each class of each variable, for each row.
@@ -221,12 +220,11 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _config(self, seed: int) -> RunConfig:
-        """Return the settings as a training configuration, or refuse an invalid one."""
-        check_at_least(1, samples=self.samples)
+    def _network(self) -> NetworkConfig:
+        """Return the settings of the model, or refuse an invalid one."""
         latent_classes = _whole("latent_classes", self.latent_classes, lowest=2)
         hidden = _widths("hidden", self.hidden)
-        network = replace(
+        return replace(
             preset("nonlinear" if hidden else "linear"),
             latents=_widths("latents", self.latents),
             latent_kind="bernoulli" if latent_classes == 2 else "categorical",
@@ -234,16 +232,17 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             hidden=hidden,
             prior=self.prior,
         )
+
+    def _config(self, seed: int) -> RunConfig:
+        """Return the settings of the training, or refuse an invalid one."""
+        check_at_least(1, samples=self.samples)
         return RunConfig(
-            data="table",
-            network=network,
-            estimator=self.method,
             method=MethodConfig(particles=None if self.particles is None else _whole("particles", self.particles)),
             epochs=_whole("epochs", self.epochs),
             batch_size=_whole("batch_size", self.batch_size),
             seed=seed,
             optimization=OptimizerConfig(learning_rate=self.learning_rate),
-            machine=MachineConfig(device=self.device),
+            output=OutputConfig(progress=self.verbose, pictures=False),
         )
 
     def _divided(self, values: Values, seed: int) -> tuple[Values, Values]:
@@ -308,13 +307,6 @@ def _widths(name: str, given: object) -> tuple[int, ...]:
     """
     several: list[Any] = list(given) if isinstance(given, list | tuple | np.ndarray) else [given]
     return tuple(_whole(name, width) for width in several)
-
-
-@contextmanager
-def _leaving_no_trace() -> Iterator[None]:
-    """Restore torch's random state and the handling of denormal numbers at the end of this block."""
-    with torch.random.fork_rng(), denormals_as_before():
-        yield
 
 
 @contextmanager

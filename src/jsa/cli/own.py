@@ -27,7 +27,9 @@ def imported(model: str | None, estimator: str | None) -> Own:
     if model is not None and OWN in model:
         factory = _found("model", model)
         if not callable(factory):
-            raise UsageError(f"--model {model} is a {type(factory).__name__}: name a function or class that makes a model")
+            raise UsageError(
+                f"--model {model} is a {type(factory).__name__}: name a function or class that makes a model"
+            )
 
         def make(schema: Any, factory: Any = factory) -> LatentVariableModel:
             made: object = factory(schema)

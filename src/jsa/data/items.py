@@ -39,12 +39,12 @@ class ItemRows:
         tensor([[1., 1.]])
     """
 
-    def __init__(
-        self, dataset: Any, to_batch: ToBatch | None = None, loader: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, dataset: Any, to_batch: ToBatch | None = None, loader: Mapping[str, Any] | None = None) -> None:
         for name in loader or {}:
             if name in DECIDED:
-                raise UsageError(f"loader takes options for reading ahead, such as num_workers, and not {name}: leave it out")
+                raise UsageError(
+                    f"loader takes options for reading ahead, such as num_workers, and not {name}: leave it out"
+                )
         self._items = _Items(dataset, to_batch or _tensors_to_batch)
         self._loader = dict(loader or {})
 
@@ -98,8 +98,8 @@ def _tensors_to_batch(items: Sequence[Any], numbers: Tensor) -> Batch:
     for item in items:
         if not isinstance(item, Tensor):
             raise UsageError(
-                f"an item of this dataset is a {type(item).__name__}, not a tensor x: pass to_batch, a function of some "
-                "items and their row numbers that returns a jsa.Batch"
+                f"an item of this dataset is a {type(item).__name__}, not a tensor x: pass to_batch, a function of "
+                "some items and their row numbers that returns a jsa.Batch"
             )
     return Batch(default_collate(list(items)), numbers)
 

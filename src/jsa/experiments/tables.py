@@ -10,7 +10,6 @@ from functools import cache, cached_property
 from typing import Any, Literal
 
 from jsa.errors import unknown_name
-
 from jsa.models.presets import preset
 from jsa.report.styles import Style
 from jsa.runs.config import RunConfig, with_settings

@@ -18,15 +18,14 @@ from jsa.errors import UsageError
 from jsa.estimators import JSA
 from jsa.estimators.base import Description
 from jsa.estimators.registry import ESTIMATORS
-from jsa.evaluation.ancestral_samples import contexts_of, sample
 from jsa.evaluation.gradient_variance import gradient_variance
 from jsa.evaluation.results import LogVariance
 from jsa.experiments.jobs import VARIANCES, Job, Places
 from jsa.experiments.results import VariancePoint, read_variances, result_of, write_result
+from jsa.front.run import open_run
 from jsa.io.atomic_files import remove_leftovers, write_bytes, write_text
 from jsa.io.json_records import to_record
 from jsa.io.lock import InUseError
-from jsa.front.run import open_run
 from jsa.kernels.trajectory import Trajectory, evaluate_candidates
 from jsa.learner import Learner
 from jsa.model import LatentVariableModel

@@ -82,7 +82,7 @@ def fit(
         >>> with TemporaryDirectory() as folder:
         ...     run = fit(model, x, epochs=3, out=f"{folder}/run", config=settings)
         ...     sorted(run.metrics)[:3], run.evaluation.test.rows
-        (['acceptance', 'cached_state_win_rate', 'decoder_evaluations'], 40)
+        (['acceptance', 'cached_state_win_rate', 'chain_age'], 40)
     """
     if not isinstance(model, LatentVariableModel):
         raise UsageError(

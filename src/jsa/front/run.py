@@ -27,7 +27,7 @@ from jsa.evaluation.rows import Rows, Subset
 from jsa.io.home_folder import expanded
 from jsa.model import LatentVariableModel
 from jsa.models.registry import model_from_record
-from jsa.report.page import render_page, write_page
+from jsa.report.page import write_page
 from jsa.report.run_folders import run_page
 from jsa.runs.build import load_splits_again, make_model
 from jsa.runs.config import RunConfig
@@ -82,8 +82,8 @@ class Run:
         """The model."""
         if self._model is None:
             raise UsageError(
-                f"{self.path} holds the weights of {self.config.model}, a class that no file may load: pass an instance "
-                f"or a function that makes one, jsa.open_run({str(self.path)!r}, model=...)"
+                f"{self.path} holds the weights of {self.config.model}, a class that no file may load: pass an "
+                f"instance or a function that makes one, jsa.open_run({str(self.path)!r}, model=...)"
             )
         return self._model
 
@@ -141,7 +141,9 @@ class Run:
         chosen = Subset.spread(self.rows(), PAIRS) if rows is None else self._given(rows)
         return reconstruct(self.model, chosen, seed, image_shape=self._image_shape)
 
-    def impute(self, rows: GivenRows | None = None, samples: int = 1000, *, draw: bool = False, seed: int = 0) -> Imputed:
+    def impute(
+        self, rows: GivenRows | None = None, samples: int = 1000, *, draw: bool = False, seed: int = 0
+    ) -> Imputed:
         """Fill in the missing values of rows, by default of the test rows."""
         return impute(self.model, self._given(rows), samples, draw=draw, seed=seed)
 

@@ -202,10 +202,15 @@ def _other_rows(config: RunConfig, part: str) -> str:
     return f"{file or config.data} does not hold the {rows} rows that the run had"
 
 
+def observed_layer(shape: Schema) -> Layer:
+    """Return the variables of an observation."""
+    columns, classes = shape.observed_columns, shape.classes
+    return Layer("bernoulli", columns) if classes == 2 else Layer("categorical", columns, classes)
+
+
 def make_model(network: NetworkConfig, shape: Schema) -> BeliefNetwork | StructuredPrediction:
     """Make a model of the library for these rows."""
-    columns, classes = shape.observed_columns, shape.classes
-    observed = Layer("bernoulli", columns) if classes == 2 else Layer("categorical", columns, classes)
+    observed = observed_layer(shape)
     values = shape.column_classes[shape.context_columns :]
     return build_model(network, observed, shape.context_width, indicators=shape.missing, values=values)
 

@@ -13,7 +13,6 @@ from jsa.models.presets import NetworkConfig, preset
 from jsa.ranges import Fraction, MemoryLimit, Ranged, Seed, Threads, real, whole
 from jsa.training.config import TrainingConfig
 
-
 OWN = ":"
 """Is in the name of an own model or method, between its module and its name there."""
 

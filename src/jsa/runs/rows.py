@@ -86,7 +86,9 @@ class Part:
     def batches(self, numbers: Iterable[Tensor], device: torch.device | None = None) -> Iterator[Batch]:
         """Yield the rows with these numbers, a batch for each tensor of them."""
         order = list(numbers)
-        for index, batch in zip(order, batches(self.whole, [self.numbers[some] for some in order], device), strict=True):
+        for index, batch in zip(
+            order, batches(self.whole, [self.numbers[some] for some in order], device), strict=True
+        ):
             yield replace(batch, index=index)
 
     @property
@@ -126,7 +128,9 @@ def given_rows(
     """
     if isinstance(rows, Splits):
         if valid is not None or test is not None:
-            raise UsageError("splits come with rows for validation and test: leave out valid and test, or pass rows.train")
+            raise UsageError(
+                "splits come with rows for validation and test: leave out valid and test, or pass rows.train"
+            )
         return RunRows.of_splits(rows)
     given = {"train": rows, "valid": valid, "test": test}
     parts = {
@@ -163,8 +167,8 @@ def _rows(
         )
     if isinstance(given, IterableDataset):
         raise UsageError(
-            f"{what} is an IterableDataset, which has no items by number, so that a row could not find its chain again: "
-            "use a dataset with len() and items by number"
+            f"{what} is an IterableDataset, which has no items by number, so that a row could not find its chain "
+            "again: use a dataset with len() and items by number"
         )
     found = _converted(what, given, model, to_batch, loader)
     if len(found) == 0:
@@ -237,5 +241,3 @@ def held(rows: Rows) -> tuple[InMemory, Tensor | None] | None:
             numbers = own if numbers is None else own[numbers]
         rows = whole
     return (rows, numbers) if isinstance(rows, InMemory) else None
-
-

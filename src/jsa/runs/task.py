@@ -79,7 +79,9 @@ def _check_validation(config: RunConfig, rows: RunRows) -> None:
         waits = {"switch-patience": config.stages.switch_patience, "stop-after": config.validation.stop_after}
         for name, value in waits.items():
             if value is not None:
-                raise UsageError(f"{name} counts validations, but there are no validation rows: leave it out, or give some")
+                raise UsageError(
+                    f"{name} counts validations, but there are no validation rows: leave it out, or give some"
+                )
 
 
 @contextmanager
@@ -173,8 +175,8 @@ def _refuse_another(task: Task, known: RunConfig, folder: RunFolder) -> None:
         return
     if begun.model != described(task.model):
         raise CheckpointError(
-            f"{folder.path} has another run: its model was {begun.model}, and this one is {described(task.model)}: give "
-            "the same model, or choose another folder"
+            f"{folder.path} has another run: its model was {begun.model}, and this one is {described(task.model)}: "
+            "give the same model, or choose another folder"
         )
     if (part := begun.changed(task.rows.parts)) is not None:
         raise CheckpointError(

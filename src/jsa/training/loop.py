@@ -306,9 +306,8 @@ def publish(state: State, folder: TrainingFolder, callbacks: Iterable[Callback])
         save_weights(state.evaluated, folder.best, record)
     save_weights(state.evaluated, folder.last, record)
     length = folder.log(record, at.metrics_bytes)
-    # All are called, whatever one of them answers.
-    if any([callback.epoch(state, record) is True for callback in callbacks]):
-        at.finished = True
+    for callback in callbacks:
+        at.finished |= callback.epoch(state, record) is True
     if at.finished and not at.leading.epochs:
         save_weights(state.evaluated, folder.best, record)
     state.next_epoch(length)

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from jsa.errors import CheckpointError, UsageError
 from jsa.training.config import OptimizerConfig
 
-
 MakeOptimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 """Makes an optimizer of parameters, as the classes of ``torch.optim`` do."""
 
@@ -19,7 +18,7 @@ MakeOptimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 def make_optimizer(
     learner: nn.Module, config: OptimizerConfig, own: MakeOptimizer | None = None
 ) -> torch.optim.Optimizer:
-    """Make the optimizer of all parameters that are learned: one's own, if it is given, or the one of a configuration."""
+    """Make the optimizer of all parameters that are learned: that of a configuration, or one's own if it is given."""
     parameters = learned(learner)
     if own is None:
         kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.SGD

@@ -48,7 +48,7 @@ def run(arguments: Sequence[str]) -> None:
     rows = Subset.spread(opened.splits.parts[parsed.split], parsed.rows)
     with evaluation_progress(len(rows), "effects") as progress:
         found = describe(opened.model, rows, parsed.seed, progress=progress)
-    labels = observed_labels(opened.shape)
+    labels = observed_labels(opened.schema)
     print(found.text(labels, parsed.variables, parsed.columns, row=f"{parsed.split} row"))
     if parsed.out is not None:
         write_arrays(parsed.out, {"shares": found.shares, "means": found.means, "explained": found.explained})

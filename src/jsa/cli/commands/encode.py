@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.data is None:
         parts, arrays, order = _rows_of_run(opened.splits, parsed.split)
     else:
-        parts = [read_table(parsed.data, opened.shape)]
+        parts = [read_table(parsed.data, opened.schema)]
         arrays = {"rows": np.arange(len(parts[0]))}
     labels = [rows.labels for rows in parts if rows.labels is not None]
     if len(labels) == len(parts):

@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> None:
     if parsed.bounds:
         check_bounds(parsed.bounds, samples)
     opened = parsed.open()
-    dataset = opened.splits.parts[parsed.split] if parsed.data is None else read_table(parsed.data, opened.shape)
+    dataset = opened.splits.parts[parsed.split] if parsed.data is None else read_table(parsed.data, opened.schema)
     kind, part = ("split", parsed.split) if parsed.data is None else ("data", str(parsed.data))
     rows = Subset.spread(dataset, parsed.rows)
     _check(parsed, opened.model, rows)

@@ -58,12 +58,13 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.evaluation.codes import class_numbers, most_probable
     from jsa.evaluation.imputation import impute
     from jsa.evaluation.rows import Subset
+    from jsa.runs.build import observed_layer
     from jsa.runs.cost import rows_cost
     from jsa.runs.feasibility import announce, refuse_beyond_memory
     from jsa.training.progress import evaluation_progress
 
     opened = parsed.open()
-    rows = read_table(parsed.data, opened.shape)
+    rows = read_table(parsed.data, opened.schema)
     if rows.missing is None:
         raise UsageError(f"{parsed.data} has no missing values: there is nothing to fill in")
     incomplete_rows = Subset(rows, rows.missing.any(-1).nonzero().flatten())
@@ -72,13 +73,14 @@ def run(arguments: Sequence[str]) -> None:
     announce(cost.seconds, "this")
     with evaluation_progress(len(rows), "rows") as progress:
         filled = impute(opened.model, rows, parsed.samples, draw=parsed.draw, seed=parsed.seed, progress=progress)
-    x, missing = most_probable(opened.model.observed, filled.x), rows.missing
+    layer, missing = observed_layer(opened.schema), rows.missing
+    x = most_probable(layer, filled.x)
     if (context := rows.batch(torch.arange(len(rows))).context) is not None:
-        context = class_numbers(opened.model.observed, context)
+        context = class_numbers(layer, context)
         x = torch.cat([context, x], dim=1)
         missing = torch.cat([torch.zeros_like(context, dtype=torch.bool), missing], dim=1)
     if out.suffix == ".csv":
-        write_arrays(out, written_columns(opened.shape, x.numpy()))
+        write_arrays(out, written_columns(opened.schema, x.numpy()))
     else:
         write_arrays(out, {"x": x, "missing": missing} | ({} if parsed.draw else {"mean": filled.x}))
     incomplete = missing.any(-1)

@@ -36,7 +36,7 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.runs.feasibility import refuse_beyond_memory
 
     opened = parsed.open()
-    shape = opened.shape
+    shape = opened.schema
     out = parsed.out or parsed.run / f"samples-{parsed.seed}.{'csv' if shape.image_shape is None else 'png'}"
     contexts = contexts_of(opened.splits.valid, parsed.count) if shape.context_columns else None
     if contexts is None:

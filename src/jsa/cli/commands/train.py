@@ -61,7 +61,9 @@ def _config(parsed: TrainArguments, flags: set[str]) -> RunConfig:
     for one in dataclasses.fields(NetworkConfig):
         flag = f"--{one.name.replace('_', '-')}"
         if flag in flags:
-            raise UsageError(f"{flag} is for the models of jsa ({', '.join(MODELS)}), and {config.model} is your own: leave it out")
+            raise UsageError(
+                f"{flag} is for the models of jsa ({', '.join(MODELS)}), and {config.model} is your own: leave it out"
+            )
     return dataclasses.replace(config, network=None)
 
 

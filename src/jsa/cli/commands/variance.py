@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from jsa.estimators import Estimator
     from jsa.evaluation.gradient_variance import GradientReport
     from jsa.evaluation.results import LogVariance
+    from jsa.front.run import Run
     from jsa.model import LatentVariableModel
-    from jsa.runs.build import OpenedRun
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _refuse_options_of_none(parsed: VarianceArguments) -> None:
             raise UsageError(f"none of {', '.join(parsed.estimators)} takes --{option}: leave it out")
 
 
-def _take_weights(parsed: VarianceArguments, opened: OpenedRun) -> Path:
+def _take_weights(parsed: VarianceArguments, opened: Run) -> Path:
     """Load the weights into the model and return the file of the chains and baselines."""
     from jsa.io.tensor_files import load_tensors
     from jsa.training.state import load_model
@@ -169,7 +169,7 @@ def _take_weights(parsed: VarianceArguments, opened: OpenedRun) -> Path:
     return folder.state
 
 
-def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Path, batch: Batch) -> _Method:
+def _prepare(name: str, parsed: VarianceArguments, opened: Run, state: Path, batch: Batch) -> _Method:
     """Build a method with all that the run knows of it, and refuse a gradient that does not fit into memory."""
     from jsa.estimators.registry import build_estimator, option_defaults
     from jsa.evaluation.rows import Subset
@@ -199,7 +199,7 @@ def _prepare(name: str, parsed: VarianceArguments, opened: OpenedRun, state: Pat
     if trained:
         load_estimator(state, estimator)
     if estimator.chains is not None:
-        take_chains(estimator.chains, opened, state, batch.row_numbers)
+        take_chains(estimator.chains, opened.config, opened.folder, state, batch.row_numbers)
     return _Method(name, estimator, not trained and estimator.learns, cost.seconds)
 
 
