@@ -180,6 +180,9 @@ class LatentSpace:
         if not self.layers:
             raise UsageError("a latent space needs at least one layer")
 
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.layers))
+
     @cached_property
     def width(self) -> int:
         """The length of a state vector."""

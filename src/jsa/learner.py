@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from jsa.batch import Batch, Estimate
 from jsa.estimators.base import Estimator, Stage
@@ -24,6 +25,12 @@ class Learner(nn.Module):
         super().__init__()
         self.model = model
         self.estimator = estimator
+
+    def __repr__(self) -> str:
+        """Return one line; ``print(learner.model)`` shows the networks."""
+        count = sum(parameter.numel() for parameter in self.model.parameters() if not is_lazy(parameter))
+        latent = getattr(self.model, "latent", "no latent space")
+        return f"Learner({type(self.model).__name__}({latent}; {count:,} parameters), {self.estimator})"
 
     @property
     def stage(self) -> Stage | None:

@@ -74,7 +74,7 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
 
 @contextmanager
 def leaving_no_trace(module: nn.Module, device: torch.device) -> Iterator[None]:
-    """Run passes of a module inside this block; then restore its buffers and torch's random state.
+    """Run passes of a module inside this block; then its buffers and torch's random state are as before.
 
     Args:
         module: The module, in the mode that it is in.
@@ -87,20 +87,16 @@ def leaving_no_trace(module: nn.Module, device: torch.device) -> Iterator[None]:
         >>> normalization.num_batches_tracked
         tensor(0)
     """
-    # By place, because a module may also put another tensor into the place of a buffer.
-    before = [
-        (part, name, buffer, buffer.detach().clone())
-        for part in module.modules()
-        for name, buffer in part._buffers.items()
-        if buffer is not None
-    ]
+    # The passes get copies, so that no graph which is waiting for its backward finds a buffer changed.
+    copies: dict[int, torch.Tensor] = {}
+    before = [(part, dict(part._buffers)) for part in module.modules()]
+    for part, buffers in before:
+        for name, buffer in buffers.items():
+            if buffer is not None:
+                part._buffers[name] = copies.setdefault(id(buffer), buffer.detach().clone())
     try:
         with torch.random.fork_rng([device] if device.type != "cpu" else []):
             yield
     finally:
-        with torch.no_grad():
-            for part, name, buffer, value in before:
-                part._buffers[name] = buffer
-                # A buffer that was written counts as changed for a graph that needs it.
-                if not torch.equal(buffer, value):
-                    buffer.copy_(value)
+        for part, buffers in before:
+            part._buffers.update(buffers)

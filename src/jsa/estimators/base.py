@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from jaxtyping import Float
@@ -14,7 +16,8 @@ from torch import Tensor, nn
 
 from jsa.batch import Batch, Estimate
 from jsa.chains import ChainCache
-from jsa.errors import UsageError
+from jsa.errors import UsageError, shortened
+from jsa.io.arguments import by_name
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
 from jsa.model_calls import EvaluatedStates, evaluate, posterior_of
@@ -61,6 +64,23 @@ class Estimator(nn.Module, ABC):
     """Whether instances have ``chains``."""
     chains: ChainCache | None = None
     """One persistent state for each row of the training data; None for a method without chains."""
+    _made_with: Mapping[str, str]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        estimator = super().__new__(cls)
+        taken = by_name(cls, args, kwargs) or {}
+        # As text, which keeps nothing alive and stays as it was.
+        vars(estimator)["_made_with"] = {name: _in_brief(value) for name, (value, _) in taken.items()}
+        return estimator
+
+    def __repr__(self) -> str:
+        """Return one line with what the method was made with, as it is now where an attribute has that name."""
+        parts = []
+        for name, made_with in self._made_with.items():
+            now = _in_brief(getattr(self, name)) if hasattr(self, name) else made_with
+            if now:
+                parts.append(now if name == "latent" else f"{name}={now}")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     @property
     def stage(self) -> Stage | None:
@@ -92,6 +112,22 @@ class Estimator(nn.Module, ABC):
         Methods without chains have no states to start from.
         """
         return self(model, batch)
+
+
+def _in_brief(value: object) -> str:
+    """Return a value in a few words, and no words for None."""
+    if value is None:
+        return ""
+    if isinstance(value, Enum):
+        return value.name
+    plain = isinstance(value, bool | int | float | LatentSpace | PurePath | torch.device | torch.dtype)
+    if plain or isinstance(value, str):
+        return shortened(value if plain else repr(value))
+    if isinstance(value, tuple | list):
+        return shortened(f"({', '.join(map(_in_brief, value))})")
+    if isinstance(value, dict):
+        return shortened(", ".join(f"{name}={_in_brief(item)}" for name, item in value.items()))
+    return type(value).__name__
 
 
 def at_least(particles: int, minimum: int, name: str) -> int:

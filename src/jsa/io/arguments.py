@@ -42,22 +42,32 @@ class Arguments:
     @classmethod
     def of(cls, kind: type, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         """Take the arguments of a call; this never fails, for the constructor itself refuses what is wrong."""
-        try:
-            signature = _signature(kind)
-            given = signature.bind(*positional, **named).arguments
-        except (TypeError, ValueError):
+        values = by_name(kind, positional, named)
+        if values is None:
             return cls(known=False)
         records, others = {}, {}
-        for name, parameter in signature.parameters.items():
-            value = given.get(name, parameter.default)
-            if value is parameter.empty:
-                continue
+        for name, (value, given) in values.items():
             try:
                 records[name] = _record(value)
             except _CannotHoldError as error:
-                if name in given:
+                if given:
                     others[name] = str(error)
         return cls(records, others)
+
+
+def by_name(kind: type, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, tuple[Any, bool]] | None:
+    """Return the arguments of a call of a constructor, each with whether it was given or is the default.
+
+    None if the constructor does not accept them.
+    """
+    try:
+        signature = _signature(kind)
+        given = signature.bind(*positional, **named).arguments
+    except (TypeError, ValueError):
+        return None
+    values = {name: (given.get(name, one.default), name in given) for name, one in signature.parameters.items()}
+    # What takes any number of arguments may have got none.
+    return {name: pair for name, pair in values.items() if pair[0] is not inspect.Parameter.empty}
 
 
 def make(kind: type[T], records: Mapping[str, Any], where: object) -> T:
