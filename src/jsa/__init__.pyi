@@ -8,6 +8,7 @@ from .distributions import Bernoulli as Bernoulli
 from .distributions import Categorical as Categorical
 from .distributions import Factorized as Factorized
 from .distributions import Gaussian as Gaussian
+from .errors import BrokenPromiseError as BrokenPromiseError
 from .errors import CheckpointError as CheckpointError
 from .errors import DataError as DataError
 from .errors import JsaError as JsaError

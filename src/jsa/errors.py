@@ -41,6 +41,10 @@ class CheckpointError(JsaError):
     """A run folder or checkpoint that cannot be read or does not match the run."""
 
 
+class BrokenPromiseError(JsaError, AssertionError):
+    """A method that does not keep what every method promises: a failure to a test runner, a sentence elsewhere."""
+
+
 def shortened(text: object) -> str:
     """Return text from an untrusted file as an error can quote it: printable, and at most 200 characters.
 

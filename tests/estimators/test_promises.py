@@ -13,10 +13,11 @@ from torch import Tensor
 from helpers.extreme_models import in_precision
 from helpers.methods import BITS_ONLY, CLASSES_ONLY, NAMES, PAIRS, SMALL_MODELS, Options, estimator_of, models_of
 from helpers.recorded_states import recorded_states
-from helpers.small_models import Example, Wrapped, gradients
+from helpers.small_models import Example, Wrapped
 from jsa import Batch, Estimator, Factorized, Posterior
 from jsa.estimators.registry import ESTIMATORS
 from jsa.relaxation import LatentConditionals
+from jsa.testing import check_estimator
 
 LEARNING = {"nvil", "rebar", "relax"}
 """The methods that have parameters of their own."""
@@ -60,67 +61,17 @@ METHOD = pairs(where=lambda name, model: model == models_of(name)[0])
 
 
 @EVERY
-def test_one_backward_reaches_every_parameter(pair: Pair) -> None:
-    pair.batch.x.requires_grad_(pair.batch.x.is_floating_point())
-    estimate = pair.estimator(pair.model, pair.batch)
-    parameters = dict(pair.model.named_parameters()) | {
-        f"estimator.{name}": parameter for name, parameter in pair.estimator.named_parameters()
-    }
-    assert all(parameter.requires_grad and parameter.grad is None for parameter in parameters.values())
-    assert (pair.name in LEARNING) == (len(list(pair.estimator.parameters())) > 0)
-    assert estimate.loss.shape == estimate.objective.shape == ()
-    for value in (estimate.objective, estimate.log_weights, *estimate.diagnostics.values()):
-        assert not value.requires_grad
-    estimate.loss.backward()
-    for name, parameter in parameters.items():
-        assert parameter.grad is not None, name
-        assert parameter.grad.isfinite().all(), name
-        assert parameter.grad.norm() > 0, name
+def test_it_keeps_what_every_method_promises(pair: Pair) -> None:
+    check_estimator(pair.estimator, pair.model, pair.batch)
 
 
 @EVERY
-def test_a_frozen_generative_model_leaves_the_rest_learning(pair: Pair) -> None:
-    frozen = {name for name, _ in pair.model.named_parameters() if "inference" not in name}
-    for name, parameter in pair.model.named_parameters():
-        parameter.requires_grad_(name not in frozen)
+def test_every_parameter_learns_in_every_step(pair: Pair) -> None:
+    assert (pair.name in LEARNING) == (len(list(pair.estimator.parameters())) > 0)
     pair.estimator(pair.model, pair.batch).loss.backward()
     for name, parameter in (*pair.model.named_parameters(), *pair.estimator.named_parameters()):
-        assert (parameter.grad is None) == (name in frozen), name
-        assert parameter.grad is None or parameter.grad.norm() > 0, name
-
-
-@EVERY
-def test_without_gradients_the_value_is_the_same(pair: Pair) -> None:
-    again = copy.deepcopy(pair.estimator)
-    torch.manual_seed(4)
-    expected = pair.estimator(pair.model, pair.batch)
-    torch.manual_seed(4)
-    with torch.no_grad():
-        found = again(pair.model, pair.batch)
-    assert torch.equal(found.log_weights, expected.log_weights)
-    assert torch.equal(found.objective, expected.objective)
-    assert not found.loss.requires_grad
-
-
-@EVERY
-def test_the_state_comes_back(pair: Pair) -> None:
-    for _ in range(3):
-        pair.estimator(pair.model, pair.batch)
-    with torch.no_grad():
-        for parameter in pair.estimator.parameters():
-            parameter.add_(0.3)
-    again = pair.built(seed=1)
-    again.load_state_dict(copy.deepcopy(pair.estimator.state_dict()))
-    if pair.estimator.chains is not None:
-        assert again.chains is not None
-        again.chains.load_state_dict(pair.estimator.chains.state_dict())
-    found = []
-    for estimator in (pair.estimator, again):
-        torch.manual_seed(5)
-        loss = estimator(pair.model, pair.batch).loss
-        found.append([loss, *gradients(pair.model, loss).values()])
-    for one, other in zip(*found, strict=True):
-        assert torch.equal(one, other)
+        assert parameter.grad is not None, name
+        assert parameter.grad.norm() > 0, name
 
 
 # torch.bernoulli draws other numbers in other precisions.
@@ -149,15 +100,6 @@ def test_single_precision_agrees_with_double(pair: Pair, monkeypatch: pytest.Mon
         assert (rounded - exact).abs().max() < 1e-4 * exact.abs().max().clamp_min(1)
     exact, rounded = (torch.cat([gradient.flatten() for gradient in every]) for every in found)
     assert (rounded - exact).norm() < 1e-4 * exact.norm()
-
-
-@EVERY
-def test_a_batch_of_one(pair: Pair) -> None:
-    one = pair.batch.take(torch.tensor([1]))
-    estimate = pair.estimator(pair.model, one)
-    assert estimate.loss.shape == ()
-    assert estimate.log_weights.shape[1:] == (1,)
-    assert all(gradient.isfinite().all() for gradient in gradients(pair.model, estimate.loss).values())
 
 
 class OfPictures(Wrapped):

@@ -70,6 +70,11 @@ def by_name(kind: type, positional: tuple[Any, ...], named: Mapping[str, Any]) -
     return {name: pair for name, pair in values.items() if pair[0] is not inspect.Parameter.empty}
 
 
+def parameter_names(kind: type) -> list[str]:
+    """Return the names of the arguments that a constructor takes."""
+    return list(_signature(kind).parameters)
+
+
 def make(kind: type[T], records: Mapping[str, Any], where: object) -> T:
     """Call the constructor of a class with the arguments of a file.
 

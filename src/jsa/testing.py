@@ -1,1 +1,0 @@
-"""Checks of own methods, against what every method promises."""
