@@ -27,7 +27,10 @@ LONGEST_DEFAULT = 80
 GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "A model and its rows": (
         "jsa",
-        ("LatentVariableModel", "Batch", "LatentSpace", "Layer", "TensorRows", "numbered", "check_model"),
+        (
+            *("LatentVariableModel", "Generative", "LayeredJoint", "Batch", "LatentSpace", "Layer", "TensorRows"),
+            *("numbered", "check_model", "save_model", "load_model"),
+        ),
     ),
     "Distributions and inference models": (
         "jsa",
@@ -37,7 +40,11 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Included models": ("jsa", ("BeliefNetwork", "StructuredPrediction", "Style")),
-    "Training": ("jsa", ("Learner", "Estimator", "Estimate", "PersistentEstimator", "Stage", "JsaError")),
+    "Training": ("jsa", ("Learner", "Estimator", "Estimate", "PersistentEstimator", "Stage")),
+    "Errors": (
+        "jsa",
+        ("JsaError", "UsageError", "DataError", "NumericalError", "CheckpointError", "BrokenPromiseError"),
+    ),
     "Methods": (
         "jsa.estimators",
         (
@@ -54,7 +61,17 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             *("multi_sample_bounds", "impute"),
         ),
     ),
-    "Gradient variance": ("jsa.evaluation.gradient_variance", ("gradient_variance",)),
+    "Gradients": (
+        "jsa",
+        (
+            *("gradient_report", "gradient_variance", "squared_bias", "GradientReport"),
+            *("posterior_gradient", "PosteriorGradient"),
+        ),
+    ),
+    "Checks of methods": (
+        "jsa.testing",
+        ("check_estimator", "check_gradient", "elbo", "inclusive", "GradientComparison"),
+    ),
     "Chains": ("jsa.chains", ("ChainCache", "frozen_chains", "FrozenChains")),
     "Kernels": ("jsa.kernels", ("metropolis_independence", "conditional_importance", "Trajectory")),
     "Data": (

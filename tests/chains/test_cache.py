@@ -13,9 +13,10 @@ from torch import Tensor
 
 from helpers.killed_chains import SPACE, contents, same
 from helpers.latent_spaces import random_states, spaces
-from helpers.small_models import RowsInMemory, one_layer, repeated
+from helpers.small_models import RowsInMemory, one_layer
 from jsa import JSA, ChainCache, LatentSpace, Layer, Stage, likelihood
 from jsa.errors import CheckpointError, UsageError
+from jsa.testing.gradients import repeated
 
 ROWS = 12
 EVERYTHING = torch.arange(ROWS)

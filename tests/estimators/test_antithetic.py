@@ -20,7 +20,6 @@ from helpers.small_models import (
     gradients,
     largest_difference,
     one_layer,
-    repeated,
     two_layers,
 )
 from jsa import Batch, BeliefNetwork, LatentSpace, Layer
@@ -29,6 +28,7 @@ from jsa.estimators.arm import ARM
 from jsa.estimators.arms import ARMS
 from jsa.estimators.arsm import ARSM
 from jsa.estimators.disarm import DisARM
+from jsa.testing.gradients import repeated
 
 Make = Callable[[], Antithetic]
 MakeExample = Callable[[], Example]

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from helpers.conformance.antithetic import WrongNoise
 from helpers.significance import assert_frequencies
-from helpers.small_models import Example, categorical, repeated
+from helpers.small_models import Example, categorical
 from jsa import LatentSpace, Layer
 from jsa.distributions import Bernoulli, Categorical
 from jsa.estimators.antithetic import Coupling
 from jsa.estimators.arm import ARM
 from jsa.estimators.arsm import ARSM
+from jsa.testing.gradients import repeated
 
 
 def test_arsm_of_two_classes_is_arm() -> None:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import torch
 
-from helpers.small_models import Example, first_linear, one_layer, repeated
+from helpers.small_models import Example, first_linear, one_layer
 from jsa.estimators import NVIL, Estimator, Reinforce
 from jsa.evaluation.gradient_variance import gradient_report
+from jsa.testing.gradients import repeated
 
 
 def noise(example: Example, estimator: Estimator) -> float:

@@ -8,8 +8,9 @@ from scipy import stats
 from torch import Tensor
 
 from helpers.significance import assert_mean, threshold
-from helpers.small_models import RowsInMemory, first_linear, repeated
+from helpers.small_models import RowsInMemory, first_linear
 from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Stage, likelihood
+from jsa.testing.gradients import repeated
 
 LOADINGS = torch.tensor([[1.0, 0.5], [-0.7, 0.8], [0.3, -0.6]], dtype=torch.float64)
 OFFSET = torch.tensor([0.2, -0.1, 0.4], dtype=torch.float64)

@@ -10,9 +10,10 @@ import jsa.importance
 from helpers.path_laws import transition_matrix
 from helpers.significance import FAILURE_RATE, assert_frequencies, frequency_p_value
 from helpers.sizes import sizes
-from helpers.small_models import Enumerated, Example, repeated, state_numbers
+from helpers.small_models import Enumerated, Example, state_numbers
 from jsa import JSA, Stage
 from jsa.experiments.worker import stale_weight_path
+from jsa.testing.gradients import repeated
 
 COPIES = pytest.mark.parametrize("copies", sizes(2_000, 40_000))
 PARTICLES = 4

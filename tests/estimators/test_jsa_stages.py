@@ -11,12 +11,13 @@ from torch import Tensor
 
 from helpers.scripted import script
 from helpers.significance import assert_frequencies
-from helpers.small_models import Example, enumerated, one_layer, repeated, state_numbers, two_layers
+from helpers.small_models import Example, enumerated, one_layer, state_numbers, two_layers
 from jsa import JSA, Batch, PersistentEstimator, Stage
 from jsa.errors import UsageError
 from jsa.importance import effective_sample_size, log_mean_weight
 from jsa.kernels import Trajectory
 from jsa.learner import Learner
+from jsa.testing.gradients import repeated
 
 
 def cached(estimator: PersistentEstimator, rows: Tensor) -> Tensor:

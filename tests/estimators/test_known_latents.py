@@ -11,7 +11,7 @@ from torch import Tensor
 from helpers.conformance.comparison import CASES
 from helpers.known_rows import KNOWN, X, with_known
 from helpers.methods import estimator_of
-from helpers.small_models import EXAMPLES, Example, Wrapped, by_row, enumerated, gradients_of, repeated
+from helpers.small_models import EXAMPLES, Example, Wrapped, by_row, enumerated, gradients_of
 from jsa import (
     JSA,
     Batch,
@@ -31,6 +31,7 @@ from jsa import (
 from jsa.errors import UsageError
 from jsa.estimators import NVIL, Concrete, Estimator, GumbelSoftmax, ReweightedWakeSleep, StraightThrough
 from jsa.relaxation import discrete
+from jsa.testing.gradients import repeated
 
 
 @pytest.fixture(params=KNOWN)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from helpers.gradient_checks import place_chains
 from helpers.sizes import sizes
-from helpers.small_models import Example, enumerated, repeated
+from helpers.small_models import Example, enumerated
 from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Stage
 from jsa.importance import cached_state_win_rate
+from jsa.testing.gradients import place_chains, repeated
 
 LOG_WEIGHTS = st.lists(st.floats(-30, 30), min_size=2, max_size=6)
 
@@ -47,7 +47,7 @@ def test_it_is_what_enumeration_says(example: Example, copies: int) -> None:
     estimator = JSA(example.model.latent, rows=len(batch), particles=2, stage=Stage.PERSISTENT)
     torch.manual_seed(1)
     with torch.no_grad():
-        place_chains(estimator, exact, len(batch))
+        place_chains(estimator, example.model, example.batch, copies)
         found = float(estimator(example.model, batch).diagnostics["cached_state_win_rate"])
     # Six standard errors of a share.
     assert found == pytest.approx(expected, abs=6 * 0.5 / len(batch) ** 0.5)

@@ -24,7 +24,6 @@ from helpers.small_models import (
     gradients,
     logits_of,
     randomize,
-    repeated,
 )
 from helpers.targets import elbo, elbo_gradients
 from jsa import BeliefNetwork, LatentSpace, Layer
@@ -32,6 +31,7 @@ from jsa.estimators.concrete import Concrete
 from jsa.estimators.gumbel_softmax import GumbelSoftmax
 from jsa.estimators.straight_through import StraightThrough
 from jsa.relaxation import LatentConditionals, discrete, relaxed_log_density
+from jsa.testing.gradients import repeated
 
 
 def part(values: Gradients, of_inference: bool) -> Gradients:

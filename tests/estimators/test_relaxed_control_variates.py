@@ -10,10 +10,11 @@ from torch import Tensor
 
 from helpers.conformance.relaxed import EVERY_RELAXABLE, made
 from helpers.methods import SMALL_MODELS
-from helpers.small_models import EXAMPLES, Example, gradients, logits_of, repeated
+from helpers.small_models import EXAMPLES, Example, gradients, logits_of
 from jsa.estimators import Estimator
 from jsa.estimators.rebar import Rebar
 from jsa.estimators.relax import Relax
+from jsa.testing.gradients import repeated
 
 NAMES = pytest.mark.parametrize("name", EVERY_RELAXABLE)
 CONTROLLED = pytest.mark.parametrize("kind", [Rebar, Relax])

@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
 
-from helpers.small_models import Example, one_layer, repeated
+from helpers.small_models import Example, one_layer
 from jsa import JSA, Batch, ChainCache, LatentSpace, Layer, Learner, Stage
 from jsa.chains import cache
 from jsa.chains.storage import MemoryStorage
 from jsa.errors import CheckpointError, UsageError
 from jsa.estimators import VIMCO, Hybrid
+from jsa.testing.gradients import repeated
 
 CHAINS = "estimator._extra_state"
 State = dict[str, Tensor]

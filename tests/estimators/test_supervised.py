@@ -18,12 +18,12 @@ from helpers.small_models import (
     gradients_of,
     largest_difference,
     objective,
-    repeated,
     torch_posterior,
 )
 from jsa import JSA, Batch, Bernoulli, LatentSpace, LatentVariableModel, Layer, supervised_loss
 from jsa.errors import UsageError
 from jsa.posteriors import LayeredPosterior, TorchPosterior
+from jsa.testing.gradients import repeated
 
 
 @pytest.mark.parametrize("name", KNOWN)

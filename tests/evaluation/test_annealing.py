@@ -13,13 +13,14 @@ from torch import Tensor
 from helpers.known_rows import KNOWN, with_known
 from helpers.missing_rows import with_gaps
 from helpers.significance import assert_frequencies, assert_mean
-from helpers.small_models import EXAMPLES, Example, RowsInMemory, Wrapped, logits_of, repeated, state_numbers
+from helpers.small_models import EXAMPLES, Example, RowsInMemory, Wrapped, logits_of, state_numbers
 from jsa import Batch, BeliefNetwork, Bernoulli, LatentSpace, Layer, annealed_likelihood, exact_likelihood, likelihood
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.annealing import Chains, annealed_weights, inverse_temperatures, moved, with_one_changed
 from jsa.model import LatentVariableModel, Posterior
 from jsa.model_calls import evaluate, posterior_of
 from jsa.posteriors import LayeredPosterior
+from jsa.testing.gradients import repeated
 
 SPACES = [
     LatentSpace.of(Layer("bernoulli", 3)),

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from helpers.significance import assert_mean
-from helpers.small_models import Example, RowsInMemory, one_layer, repeated, torch_posterior, two_layers
+from helpers.small_models import Example, RowsInMemory, one_layer, torch_posterior, two_layers
 from jsa import Batch, likelihood
 from jsa.evaluation.draws import BLOCK, RowDraws, _mixed, device_uniforms, fast_uniforms
 from jsa.model_calls import posterior_of
+from jsa.testing.gradients import repeated
 
 EXAMPLES: dict[str, Callable[[], Example]] = {
     "layered": two_layers,

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from helpers.missing_rows import GAPS, probabilities_of_completions, with_gaps
 from helpers.significance import assert_frequencies, assert_mean
-from helpers.small_models import Example, RowsInMemory, Wrapped, one_layer, repeated
+from helpers.small_models import Example, RowsInMemory, Wrapped, one_layer
 from jsa import LatentVariableModel, TensorRows, exact_likelihood, impute, row_likelihoods
 from jsa.errors import NumericalError, UsageError
+from jsa.testing.gradients import repeated
 
 
 @pytest.fixture(params=GAPS)

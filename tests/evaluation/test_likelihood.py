@@ -14,7 +14,7 @@ from scipy import stats
 
 from helpers.extreme_models import Changed
 from helpers.significance import FAILURE_RATE, assert_mean, threshold
-from helpers.small_models import Example, RowsInMemory, conditional, one_layer, repeated
+from helpers.small_models import Example, RowsInMemory, conditional, one_layer
 from jsa import Batch, BeliefNetwork, LatentSpace, Layer, exact_likelihood, likelihood, multi_sample_bounds
 from jsa.errors import NumericalError, UsageError
 from jsa.evaluation.draws import RowDraws
@@ -22,6 +22,7 @@ from jsa.evaluation.likelihood import Likelihood
 from jsa.evaluation.results import figures_record
 from jsa.evaluation.rows import TensorRows, as_rows
 from jsa.model_calls import evaluate, posterior_of
+from jsa.testing.gradients import repeated
 
 
 def with_wide_proposals() -> Example:

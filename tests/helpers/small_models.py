@@ -194,13 +194,6 @@ def bits(rows: int, width: int, seed: int = 0) -> Batch:
     return Batch(x, torch.arange(rows))
 
 
-def repeated(batch: Batch, times: int) -> Batch:
-    """The rows of a batch over and over, each time under a new row number: independent chains of the same rows."""
-    rows = torch.arange(len(batch)).repeat(times)
-    again = batch.take(rows)
-    return Batch(again.x, torch.arange(len(rows)), again.context, again.known, again.weight)
-
-
 @dataclass(frozen=True)
 class RowsInMemory:
     """Rows as the evaluation asks for them, in the precision of the batch."""

@@ -11,11 +11,12 @@ import torch
 
 from helpers.path_laws import Rule, kernel, transition_matrix
 from helpers.significance import assert_frequencies
-from helpers.small_models import Enumerated, Example, repeated, state_numbers
+from helpers.small_models import Enumerated, Example, state_numbers
 from jsa.experiments.worker import stale_weight_path
 from jsa.importance import independence_path
 from jsa.kernels import Trajectory, conditional_importance, metropolis_independence
 from jsa.model_calls import posterior_of
+from jsa.testing.gradients import repeated
 
 
 @pytest.fixture

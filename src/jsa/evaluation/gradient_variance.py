@@ -83,6 +83,18 @@ def gradient_report(
         reference: For chains: the posterior's gradient, from ``posterior_gradient``. Without it there is no bias.
         progress: Called with 1 after each draw.
 
+    Example:
+        >>> from jsa import JSA, BeliefNetwork, LatentSpace, Layer, posterior_gradient
+        >>> model = BeliefNetwork(Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 3)))
+        >>> batch = Batch(torch.eye(4), torch.arange(4))
+        >>> estimator = JSA(model.latent, rows=4)
+        >>> reference = posterior_gradient(model, batch)
+        >>> report = gradient_report(model, estimator, batch, draws=200, reference=reference)
+        >>> sorted(report.total), sorted(report.squared_bias)
+        (['phi', 'theta'], ['phi', 'theta'])
+        >>> report.decoder_evaluations >= 3  # the state of the chain and two proposals, and some of them once more
+        True
+
     References:
         Ou and Song, UAI 2020, figure on gradient variance.
     """
@@ -129,6 +141,17 @@ def gradient_variance(
         batch: The batch.
         draws: The number of gradients.
         progress: Called with 1 after each draw.
+
+    Example:
+        >>> from jsa import BeliefNetwork, LatentSpace, Layer, LeaveOneOut, Reinforce
+        >>> torch.manual_seed(1)
+        <torch...>
+        >>> model = BeliefNetwork(Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 3)))
+        >>> batch = Batch(torch.eye(4))
+        >>> noisy = gradient_variance(model, Reinforce(particles=2), batch, draws=200)
+        >>> centered = gradient_variance(model, LeaveOneOut(particles=2), batch, draws=200)
+        >>> centered["phi"].high < noisy["phi"].low  # the logarithm of the variance, with its interval
+        True
     """
     check_draws(draws)
     groups = parameter_groups(model, batch)

@@ -49,6 +49,13 @@ def posterior_gradient(
         batch: The batch.
         moves: The Metropolis moves of each row's long chain.
         burn_in: The number of moves that are discarded first; by default a twentieth.
+
+    Example:
+        >>> from jsa import BeliefNetwork, LatentSpace, Layer
+        >>> model = BeliefNetwork(Layer("bernoulli", 4), LatentSpace.of(Layer("bernoulli", 3)))
+        >>> found = posterior_gradient(model, Batch(torch.eye(4)))
+        >>> {name: len(gradient) for name, gradient in found.gradients.items()}, found.squared_errors
+        ({'theta': 16, 'phi': 15}, {'theta': 0.0, 'phi': 0.0})
     """
     before = moves // 20 if burn_in is None else burn_in
     check_reference_moves(moves, before)

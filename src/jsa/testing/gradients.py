@@ -131,21 +131,27 @@ def gradients(model: LatentVariableModel, loss: Tensor) -> Gradients:
 
 
 def drawn_gradients(
-    estimator: Estimator, model: LatentVariableModel, batch: Batch, copies: int, repetitions: int
+    estimator: Estimator,
+    model: LatentVariableModel,
+    batch: Batch,
+    copies: int,
+    repetitions: int,
+    *,
+    at_posterior: bool = True,
 ) -> Gradients:
-    """Return gradients of so many copies of the rows, along a new first dimension; chains are at the posterior."""
+    """Return gradients of so many copies of the rows, along a new first dimension.
+
+    Chains are drawn from the exact posterior before each gradient, in stage II, unless ``at_posterior`` is False.
+    """
     rows = repeated(batch, copies)
     estimator = copy.deepcopy(estimator).train()
-    if estimator.chains is not None:
-        if estimator.chains.rows < len(rows):
-            raise UsageError(
-                f"{copies} copies of {len(batch)} rows have {len(rows)} chains: make {type(estimator).__name__} with "
-                f"rows={len(rows)}, not {estimator.chains.rows}"
-            )
+    at_posterior = at_posterior and estimator.chains is not None
+    if at_posterior and estimator.stage == Stage.FRESH:
         estimator.stage = Stage.PERSISTENT
     drawn = []
     for _ in range(repetitions):
-        place_chains(estimator, model, batch, copies)
+        if at_posterior:
+            place_chains(estimator, model, batch, copies)
         drawn.append(gradients(model, estimator(model, rows).loss))
     return {name: torch.stack([one[name] for one in drawn]) for name in drawn[0]}
 
@@ -161,12 +167,14 @@ def repeated(batch: Batch, copies: int) -> Batch:
 @torch.no_grad()
 def place_chains(estimator: Estimator, model: LatentVariableModel, batch: Batch, copies: int) -> None:
     """Draw the chains of repeated rows from the exact posterior."""
-    if estimator.chains is None:
-        return
+    rows = copies * len(batch)
+    if estimator.chains is None or estimator.chains.rows < rows:
+        raise UsageError(
+            f"{copies} copies of {len(batch)} rows have {rows} chains: make {type(estimator).__name__} with rows={rows}"
+        )
     states, joint, _ = _enumerated(model, batch)
     numbers = torch.multinomial(joint.softmax(0).T, copies, replacement=True).T.flatten()
-    everywhere = torch.ones(len(numbers), dtype=torch.bool)
-    estimator.chains.write(torch.arange(len(numbers)), states[numbers], everywhere)
+    estimator.chains.write(torch.arange(rows), states[numbers], torch.ones(rows, dtype=torch.bool))
 
 
 def compared(draws: Mapping[str, Tensor], exact: Mapping[str, Tensor]) -> GradientComparison:

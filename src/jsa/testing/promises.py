@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -12,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jsa.batch import Batch, Estimate
-from jsa.errors import BrokenPromiseError, JsaError, UsageError
+from jsa.errors import BrokenPromiseError, JsaError, UsageError, shortened
 from jsa.estimators import Description, Estimator
 from jsa.io.arguments import parameter_names
 from jsa.latent import LatentSpace, Layer
@@ -62,14 +63,21 @@ def check_estimator(estimator: Estimator, model: LatentVariableModel, batch: Bat
         >>> model = BeliefNetwork(Layer("bernoulli", 6), LatentSpace.of(Layer("bernoulli", 4)))
         >>> check_estimator(VIMCO(particles=3), model)
     """
-    if not isinstance(estimator, Estimator):
-        raise UsageError(f"{_name(estimator)} is not an Estimator: subclass jsa.Estimator, and pass an instance")
-    with seeded(0), torch.enable_grad():
+    _refuse_others(estimator)
+    with seeded(0), torch.enable_grad(), warnings.catch_warnings():
+        # Of a copy that is not trained on.
+        warnings.filterwarnings("ignore", message="stage II begins without chains")
         rows = _drawn_rows(estimator, model) if batch is None else batch
         _ = rows.row_numbers
         trial = _Trial(estimator, model, rows)
         for promise in PROMISES:
             promise(trial)
+
+
+def _refuse_others(estimator: object) -> None:
+    if not isinstance(estimator, Estimator):
+        name = estimator.__name__ if isinstance(estimator, type) else _name(estimator)
+        raise UsageError(f"{name} is not an instance of Estimator: subclass jsa.Estimator, and pass an instance")
 
 
 def _drawn_rows(estimator: Estimator, model: LatentVariableModel) -> Batch:
@@ -100,8 +108,8 @@ class _Trial:
             return copy.deepcopy(self.own).train()
         except (TypeError, RuntimeError) as error:
             raise UsageError(
-                f"{self.name} cannot be copied ({error}): keep its chains in memory, and what it remembers without "
-                "a graph"
+                f"{self.name} cannot be copied ({shortened(error)}): keep its chains in memory, and what it remembers "
+                "without a graph"
             ) from error
 
     def model(self) -> LatentVariableModel:
@@ -111,11 +119,17 @@ class _Trial:
         return model
 
     def step(
-        self, estimator: Estimator, model: LatentVariableModel, batch: Batch | None = None, *, seed: int = 1
+        self,
+        estimator: Estimator,
+        model: LatentVariableModel,
+        batch: Batch | None = None,
+        *,
+        seed: int = 1,
+        what: str = "a step",
     ) -> Estimate:
-        """Return the estimate of a step that begins from this seed."""
+        """Return the estimate of a step that begins from this seed; the error of one that fails says what it is."""
         torch.manual_seed(seed)
-        with self.explaining("a step"):
+        with self.explaining(what):
             return estimator(model, self.batch if batch is None else batch)
 
     @contextmanager
@@ -127,8 +141,8 @@ class _Trial:
             raise
         except Exception as error:
             raise BrokenPromiseError(
-                f"{self.name} fails in {what} by {type(error).__name__} ({error}): mend it, or refuse what it does not "
-                "support by a UsageError"
+                f"{self.name} fails in {what} by {type(error).__name__} ({shortened(error)}): mend it, or refuse what "
+                "it does not support by a UsageError"
             ) from error
 
     def promise(self, kept: bool, broken: str) -> None:
@@ -156,9 +170,9 @@ def returns_an_estimate(trial: _Trial) -> None:
     numbers = {"objective": estimate.objective, **estimate.diagnostics}
     for name, value in {"loss": estimate.loss, **numbers}.items():
         trial.promise(
-            isinstance(value, Tensor) and value.shape == (), f"has a {name} that is not one number: take a mean"
+            isinstance(value, Tensor) and value.shape == (), f"returns as {name} what is not one number: take a mean"
         )
-        trial.promise(bool(value.isfinite()), f"has a {name} of {float(value.detach())}: it must be finite")
+        trial.promise(bool(value.isfinite()), f"returns {float(value.detach())} as {name}: it must be finite")
     for name, value in numbers.items():
         trial.promise(not value.requires_grad, f"has a gradient in its {name}: detach it")
     trial.promise(estimate.loss.requires_grad, "has a loss without gradient: nothing would be learned")
@@ -211,7 +225,7 @@ def teaches_the_rest_with_theta_frozen(trial: _Trial) -> None:
     for parameter in groups["theta"]:
         parameter.requires_grad_(False)
     with trial.explaining("a step with theta frozen"):
-        trial.step(estimator, model).loss.backward()
+        trial.step(estimator, model, what="a step with theta frozen").loss.backward()
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for parameter in groups["phi"]:
         trial.promise(
@@ -265,16 +279,17 @@ def stores_nothing_in_evaluation(trial: _Trial) -> None:
     trial.promise(_equal(_chains(before), _chains(_state(estimator))), "moves its chains in estimate_from")
     before = _state(estimator)
     estimator.eval()
-    trial.step(estimator, model, replace(trial.batch, index=None))
+    trial.step(estimator, model, replace(trial.batch, index=None), what="evaluation mode without row numbers")
     after = _state(estimator)
     changed = [name for name in before if not _equal([before[name]], [after[name]])]
+    changed = ["its chains" if name.endswith("_extra_state") else name for name in changed]
     trial.promise(not changed, f"changes {_first(changed)} in evaluation mode: look at self.training before")
 
 
 def takes_one_row(trial: _Trial) -> None:
     """Check a batch of one row."""
     one = trial.batch.take(torch.tensor([0]))
-    estimate = trial.step(trial.estimator(), trial.model(), one)
+    estimate = trial.step(trial.estimator(), trial.model(), one, what="a batch of one row")
     trial.promise(
         bool(estimate.loss.isfinite()) and estimate.log_weights.shape[1:] == (1,),
         f"gives a batch of one row a loss of {float(estimate.loss.detach())} and log_weights of shape "
@@ -334,12 +349,10 @@ def works_or_refuses(trial: _Trial) -> None:
             network = BeliefNetwork(Layer("bernoulli", 4), LatentSpace.of(layer))
             others[f"{layer.kind} latents"] = network, Batch(x, torch.arange(2))
     for what, (model, batch) in others.items():
-        with trial.explaining(f"a step with {what}"):
-            try:
-                loss = trial.step(trial.estimator(), model, batch).loss
-                loss.backward()
-            except UsageError:
-                continue
+        try:
+            loss = trial.step(trial.estimator(), model, batch, what=f"a step with {what}").loss
+        except UsageError:
+            continue
         trial.promise(bool(loss.isfinite()), f"has a loss of {float(loss.detach())} with {what}")
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from helpers.conformance import antithetic, chains, relaxed, score_function
 from helpers.conformance.cases import Case, Make
 from helpers.exact_expectations import expected_gradients
-from helpers.gradient_checks import assert_sharp, gradient_draws, largest_score, limit, relative_error
+from helpers.gradient_checks import assert_sharp, draws_of
 from helpers.methods import SMALL_MODELS
-from helpers.small_models import EXAMPLES, Example, by_row, largest_difference, repeated
+from helpers.small_models import EXAMPLES, Example, by_row, largest_difference
+from jsa.testing.gradients import compared, repeated
 
 MODELS = EXAMPLES | SMALL_MODELS
 CASES: list[Case] = [*score_function.CASES, *relaxed.CASES, *antithetic.CASES, *chains.CASES]
@@ -37,11 +38,9 @@ def compare(case: Case, make: Make, example: Example) -> Outcome:
         error = largest_difference(found, target)
         assert not EXACT <= error <= VISIBLE, f"neither right nor clearly wrong: {error:.1e}"
         return Outcome(error < EXACT, f"exact error {error:.1e}")
-    batch = repeated(example.batch, case.copies)
-    estimator = make(example.model, batch)
-    exact = None if estimator.chains is None else example.exact
-    draws = gradient_draws(estimator, example.model, batch, case.repetitions, exact)
+    estimator = make(example.model, repeated(example.batch, case.copies))
+    draws = draws_of(estimator, example, case.copies, case.repetitions)
     assert_sharp(draws, target)
-    score, allowed = largest_score(draws, target), limit(draws)
-    figures = f"|z| {score:.1f} (limit {allowed:.1f}), standard error {relative_error(draws, target):.2%}"
-    return Outcome(score < allowed, figures)
+    by_draws = compared(draws, target)
+    figures = f"|z| {by_draws.score:.1f} (limit {by_draws.limit:.1f}), standard error {by_draws.error:.2%}"
+    return Outcome(by_draws.agrees, figures)
