@@ -154,7 +154,7 @@ def test_a_table_with_one_test_row_has_no_error_over_rows(here: Path, jsa: Termi
     assert strictly(Path("run/evaluation.json"))["test"]["row_error"] is None
     strictly(Path("run/rescored.json"))
     # Read back, it says the same: by a finished run that is continued, and by a page.
-    assert jsa("train --resume run").out == f"the run run is finished\n{trained}"
+    assert jsa("resume run").out == f"the run run is finished\n{trained}"
     jsa("report run")
     assert "nan" not in Path("report.html").read_text(encoding="utf-8").split("</style>")[1].split("<script")[0]
 

@@ -47,7 +47,7 @@ def _tables(here: Path) -> None:
         ("train --config ../none.json", 2, "there is no file"),
         ("train --config ../words.csv", 2, "not valid JSON"),
         ("train --non-finite perhaps", 2, "--non-finite"),
-        ("train --resume", 2, "--resume"),
+        ("resume", 2, "--resume"),
         ("train --estimator enumeration --model linear --data ../good.npy", 2, TOO_MANY),
         ("train --estimator enumeration --latent-kind gaussian --data ../good.npy", 2, "infinitely many states, too"),
         ("evaluate", 2, "RUN"),
@@ -66,7 +66,7 @@ def _tables(here: Path) -> None:
         ("train --data ../half.npy", 1, "half.npy"),
         ("train --data ../words.csv", 1, "words.csv"),
         ("train --data ../damaged.npz", 1, "damaged.npz"),
-        ("train --resume ..", 1, "is not a run folder"),
+        ("resume ..", 1, "is not a run folder"),
         ("evaluate ..", 1, "is not a run folder"),
     ],
 )

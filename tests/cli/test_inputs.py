@@ -89,7 +89,7 @@ NOBODY = "~nobody-of-this-name/x"
 PATHS = (
     *("train --data {}.csv", "train --data d/t.csv --valid-file {}.csv", "train --data d/t.csv --test-file {}.csv"),
     *("train --data d/t.csv --data-dir {}", "train --config {}.json", "train --data d/t.csv --out {}"),
-    *("train --resume {}", "evaluate {}", "evaluate run --data {}.csv", "evaluate run --data-dir {}"),
+    *("resume {}", "evaluate {}", "evaluate run --data {}.csv", "evaluate run --data-dir {}"),
     *("evaluate run --out {}.csv", "evaluate run --json {}.json", "sample run --out {}.csv", "encode run --out {}.csv"),
     *("impute run --data {}.csv", "describe run --out {}.npz", "variance run --json {}.json", "report {}"),
     *("report run --out {}.html", "report --results {}", "reproduce table1 --dry-run --runs {}"),
@@ -131,4 +131,4 @@ def test_a_device_that_cannot_be_used_is_refused(home: Path, jsa: Terminal, devi
 def test_a_damaged_record_of_the_programs_is_not_continued(run: Path, jsa: Terminal) -> None:
     (run / "provenance.jsonl").write_bytes(b"\xff\xfe")
     (run / "evaluation.json").unlink()
-    assert "provenance.jsonl is damaged" in jsa.refuses("train --resume run", code=1)
+    assert "provenance.jsonl is damaged" in jsa.refuses("resume run", code=1)

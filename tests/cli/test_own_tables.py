@@ -64,7 +64,7 @@ def test_a_run_is_not_continued_with_another_table(run: Path, jsa: Terminal) -> 
     (run / "evaluation.json").unlink()
     save("d/t.csv", spelled(200, start=7))
     with untouched(run):
-        assert OTHER_TABLE in jsa("train --resume run", code=1).err
+        assert OTHER_TABLE in jsa("resume run", code=1).err
 
 
 @pytest.mark.parametrize("left", [{"config.json"}, {"config.json", "data.json"}])
@@ -73,7 +73,7 @@ def test_a_run_that_begins_again_may_do_so_with_a_mended_table(run: Path, jsa: T
         if path.name not in left:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     save("d/t.csv", spelled(200, start=7))
-    run_jsa("train --resume run")
+    run_jsa("resume run")
     run_jsa("evaluate run --samples 5")
     save("d/t.csv", spelled(200))
     assert OTHER_TABLE in jsa.refuses("evaluate run", code=1)

@@ -94,7 +94,7 @@ def test_a_storm_of_interrupts_is_one(tmp_path: Path, table: Path, moment: str) 
     assert program.returncode in (130, -signal.SIGINT)
     last = said.splitlines()[-1]
     if moment == "training":
-        assert last.endswith(f"by SIGINT; continue with: jsa train --resume {run}")
+        assert last.endswith(f"by SIGINT; continue with: jsa resume {run}")
         assert (run / "state.safetensors").is_file()
         assert not list(run.rglob("*.part"))
     else:

@@ -1,4 +1,4 @@
-"""``jsa train --resume`` as a user meets it."""
+"""``jsa resume`` as a user meets it."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def stopped(stopped_once: Path, here: Path) -> Path:
 
 def test_a_stopped_run_goes_on_to_the_same_end(whole: Path, stopped: Path, jsa: Terminal) -> None:
     assert not (stopped / "evaluation.json").exists()
-    assert "best epoch" in jsa("train --resume run").out
+    assert "best epoch" in jsa("resume run").out
     assert differences(whole, stopped) == []
     assert (stopped / "config.json").read_text() == (whole / "config.json").read_text()
 
 
 def test_a_finished_run_gives_its_figures(copy: Path, jsa: Terminal) -> None:
     with untouched(copy):
-        shown = jsa("train --resume=run").out
+        shown = jsa("resume run").out
     assert shown.startswith("the run run is finished\nbest epoch ")
     nll = json.loads((copy / "evaluation.json").read_text())["test"]["nll"]
     assert f"test NLL {nll:.3f}" in shown
@@ -76,7 +76,7 @@ def test_a_finished_run_gives_its_figures(copy: Path, jsa: Terminal) -> None:
 def test_what_is_missing_behind_the_training_is_made(whole: Path, copy: Path, missing: list[str]) -> None:
     for name in missing:
         (copy / name).unlink()
-    run_jsa("train --resume run")
+    run_jsa("resume run")
     assert differences(whole, copy) == []
 
 
@@ -86,9 +86,9 @@ def test_a_signal_in_the_test_is_honored(
     (copy / "evaluation.json").unlink()
     with monkeypatch.context() as patch:
         patch.setattr(StopRequest, "__init__", lambda self: setattr(self, "number", signal.SIGINT))
-        said = jsa("train --resume run", code=130).err
-    assert "stopped after training by SIGINT; continue with: jsa train --resume" in said
-    run_jsa("train --resume run")
+        said = jsa("resume run", code=130).err
+    assert "stopped after training by SIGINT; continue with: jsa resume" in said
+    run_jsa("resume run")
     assert differences(whole, copy) == []
 
 
@@ -96,12 +96,12 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(whole: P
     (here / "run").mkdir()
     shutil.copy(whole / "config.json", "run")
     Path("run/metrics.jsonl").write_text('{"epoch": 1')
-    run_jsa("train --resume run")
+    run_jsa("resume run")
     assert differences(whole, Path("run")) == []
 
 
 def test_the_two_settings_that_may_change_are_recorded(stopped: Path) -> None:
-    run_jsa("train --resume run --learning-rate 0.0001 --non-finite skip")
+    run_jsa("resume run --learning-rate 0.0001 --non-finite skip")
     optimization = json.loads((stopped / "config.json").read_text())["optimization"]
     assert (optimization["learning_rate"], optimization["non_finite"]) == (0.0001, "skip")
     lines = [json.loads(line) for line in (stopped / "metrics.jsonl").read_text().splitlines()]
@@ -120,14 +120,14 @@ def test_the_two_settings_that_may_change_are_recorded(stopped: Path) -> None:
 )
 def test_what_cannot_be_changed_is_said(stopped: Path, jsa: Terminal, flags: str, sentence: str) -> None:
     with untouched(stopped):
-        assert sentence in jsa.refuses("train --resume run", flags)
+        assert sentence in jsa.refuses("resume run", flags)
 
 
 def test_a_folder_that_is_no_run_is_refused(here: Path, jsa: Terminal) -> None:
-    assert "is not a run folder" in jsa.refuses("train --resume .", code=1)
+    assert "is not a run folder" in jsa.refuses("resume .", code=1)
     assert list(here.iterdir()) == []
 
 
 def test_two_at_once_are_one_too_many(stopped: Path, jsa: Terminal) -> None:
     with locked(stopped):
-        assert "is in use by process" in jsa.refuses("train --resume run")
+        assert "is in use by process" in jsa.refuses("resume run")

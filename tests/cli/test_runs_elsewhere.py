@@ -12,7 +12,7 @@ import pytest
 from helpers.own_tables import COMMANDS, SIZES, arrays_of, means_of, save, spelled
 from helpers.terminal import Terminal, run_jsa
 from jsa.data import IndexedDataset
-from jsa.runs.build import open_run
+from jsa.front.run import open_run
 from torture.kills import differences
 
 EVALUATE = "evaluate run --samples 5"
@@ -66,7 +66,7 @@ def test_a_run_is_opened_from_anywhere(run: Path, elsewhere: Path, command: str)
 
 def test_a_run_is_continued_from_anywhere(trained: Path, run: Path, elsewhere: Path) -> None:
     (run / "evaluation.json").unlink()
-    run_jsa("train --resume ../home/run")
+    run_jsa("resume ../home/run")
     assert differences(trained, run) == []
 
 
@@ -96,7 +96,7 @@ def test_a_table_that_is_gone_is_found_in_the_folder_that_is_named(run: Path, js
     assert jsa.refuses(EVALUATE, code=1) == sentence
     run_jsa(EVALUATE, "--data-dir archive")
     (run / "evaluation.json").unlink()
-    run_jsa("train --resume run --data-dir archive")
+    run_jsa("resume run --data-dir archive")
 
 
 def test_the_folder_that_is_named_comes_before_the_table_that_changed(run: Path, jsa: Terminal) -> None:

@@ -17,8 +17,8 @@ from jsa.errors import UsageError
 from jsa.estimators import NVIL, VIMCO, Estimator, Rebar
 from jsa.evaluation.gradient_variance import GradientReport
 from jsa.evaluation.results import LogVariance
+from jsa.front.run import open_run
 from jsa.io.tensor_files import load_tensors
-from jsa.runs.build import open_run
 from jsa.training.state import read_chains
 from jsa.training.weights import save_weights
 

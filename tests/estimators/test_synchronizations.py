@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from torch import Tensor
 from helpers.synchronizations import Synchronizations, synchronizations
 from jsa import Batch, BeliefNetwork, LatentSpace, Layer, Learner, Stage
 from jsa.cli import main
+from jsa.data import epoch_order
 from jsa.estimators.registry import ESTIMATORS, build_estimator
 from jsa.model_calls import Counter
 from jsa.training.loop import Training
@@ -53,17 +56,23 @@ def test_a_step_of_an_own_loop(name: str, stage: Stage | None) -> None:
 @pytest.mark.parametrize("name", ["jsa", "hybrid", "rws", "vimco", "nvil", "rebar"])
 def test_a_step_of_the_trainer(name: str, missing: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     step, counted = Training.step, []
+    order: list[Tensor] = []
 
-    def counting(self: Training, index: Tensor, counter: Counter) -> None:
+    def kept(*arguments: Any) -> Iterator[Tensor]:
+        order[:] = epoch_order(*arguments)
+        return iter(order)
+
+    def counting(self: Training, read: Iterator[Batch], counter: Counter) -> None:
         mode = Synchronizations()
         held = [part for part in vars(self.rows.train).values() if isinstance(part, Tensor)]
-        for tensor in (index, *held, *on_the_host(self.learner)):
+        for tensor in (*order, *held, *on_the_host(self.learner)):
             mode.on_host(tensor)
         with mode:
-            step(self, index, counter)
+            step(self, read, counter)
         counted.append(mode.places)
 
     monkeypatch.setattr(Training, "step", counting)
+    monkeypatch.setattr("jsa.training.loop.epoch_order", kept)
     table = torch.bernoulli(torch.full((60, 5), 0.5)).numpy()
     if missing:
         table[::7, 2] = np.nan

@@ -21,9 +21,11 @@ from jsa.evaluation.ancestral_samples import contexts_of
 from jsa.evaluation.likelihood import Likelihood, likelihood
 from jsa.evaluation.rows import Rows, Subset, TensorRows
 from jsa.experiments import worker
-from jsa.runs.build import load_splits, open_run
+from jsa.front.run import open_run
+from jsa.runs.build import load_splits
 from jsa.runs.folder import RunFolder
-from jsa.runs.run import draw
+from jsa.runs.plots import draw
+from jsa.runs.rows import RunRows
 from jsa.training.signals import StopRequest
 
 
@@ -156,7 +158,7 @@ def test_reconstructions_are_of_rows_spread_evenly(here: Path, monkeypatch: pyte
     model = BeliefNetwork(Layer("bernoulli", 784), LatentSpace.of(Layer("bernoulli", 2)))
     asked = Asked(monkeypatch)
     folder.metrics.write_text('{"epoch": 1, "objective": -3.0}\n')
-    draw(model, splits, folder, seed=0)
+    draw(model, RunRows.of_splits(splits), folder, seed=0)
     assert asked.rows == {len(splits.valid): set(spread(len(splits.valid), 100)) | set(spread(len(splits.valid), 50))}
 
 

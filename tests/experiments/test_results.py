@@ -105,6 +105,7 @@ def test_every_committed_result_is_read() -> None:
     for path, found in zip(paths, read_results(RESULTS), strict=True):
         record = json.loads(path.read_text(encoding="utf-8"))
         assert found.test.nll == record["test"]["nll"]
+        assert found.config.network is not None
         assert found.config.network.initialization == record["config"]["network"]["initialisation"]
         assert len(found.curve) == len(record["curve"])
         assert Places(RESULTS, RESULTS).result(found.job) == path

@@ -28,7 +28,7 @@ from jsa.io.tensor_files import load_tensors, save_tensors
 from jsa.learner import Learner
 from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
-from jsa.runs.identity import DataIdentity, RowsIdentity
+from jsa.runs.identity import RowsIdentity, RunIdentity
 from jsa.runs.scores import Scores, read_rescored, read_scores, write_rescored, write_scores
 from jsa.training.config import OptimizerConfig
 from jsa.training.optimization import make_optimizer
@@ -200,7 +200,7 @@ def make_provenance(folder: Path) -> None:
 def make_data_identity(folder: Path) -> None:
     train, valid, test = (RowsIdentity(rows, rows, hashlib.sha256(bytes(rows)).hexdigest()) for rows in (160, 20, 10))
     schema = Schema.of(784, image_shape=(28, 28)).conditioned(392)
-    DataIdentity(Path("/home/somebody"), train, valid, test, schema).write(folder)
+    RunIdentity(Path("/home/somebody"), train, valid, test, schema, "a model", None).write(folder)
 
 
 # Published data
@@ -292,7 +292,7 @@ KINDS: Sequence[Kind] = (
         [formats.json_line],
         False,
     ),
-    Kind("data.json", make_data_identity, DataIdentity.read, [formats.mutated_json], False),
+    Kind("identity.json", make_data_identity, RunIdentity.read, [formats.mutated_json], False),
     Kind(
         "result",
         lambda folder: write_result(result(chains=True, variance=True), folder / "result.json"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ import torch
 from helpers.terminal import run_jsa
 from jsa.data import Conditioned, IndexedDataset, Splits
 from jsa.data.tables.table import TableOptions, table_splits
-from jsa.runs.build import open_run
+from jsa.front.run import open_run
 
 SIZES = "--model linear --latents 3 --epochs 2 --learning-rate 0.02 --threads 1 "
 SIZES += "--validation-samples 5 --test-samples 5"
@@ -71,6 +72,8 @@ def arrays_of(command: str) -> dict[str, np.ndarray]:
 def means_of(values: np.ndarray) -> np.ndarray:
     """What the inference model of the run says about rows."""
     opened = open_run(Path("run"))
-    whole = IndexedDataset(torch.from_numpy(values.astype(np.uint8)), opened.shape.conditioned(0))
-    rows = Conditioned(whole, context) if (context := opened.shape.context_columns) else whole
-    return opened.model.posterior(rows.batch(torch.arange(len(rows)))).first.mean.detach().numpy()
+    whole = IndexedDataset(torch.from_numpy(values.astype(np.uint8)), opened.schema.conditioned(0))
+    rows = Conditioned(whole, context) if (context := opened.schema.context_columns) else whole
+    posterior: Any = opened.model.posterior(rows.batch(torch.arange(len(rows))))
+    found: np.ndarray = posterior.first.mean.detach().numpy()
+    return found

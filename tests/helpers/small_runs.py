@@ -21,7 +21,7 @@ from jsa.evaluation.rows import Subset
 from jsa.io.tensor_files import load_tensors, unpacked
 from jsa.runs.config import MachineConfig, MethodConfig, RunConfig
 from jsa.runs.folder import RunFolder
-from jsa.runs.identity import identity, rows_identity
+from jsa.runs.identity import described, identity, rows_identity
 from jsa.training.callbacks import Callback
 from jsa.training.config import CheckpointConfig, OptimizerConfig, StageConfig, ValidationConfig
 from jsa.training.loop import TrainingRows, train
@@ -151,7 +151,7 @@ def trained(
         cache_folder=chains,
     )
     callbacks = [] if watcher is None else [watcher]
-    same = identity(config, rows_identity(rows.train))
+    same = identity(config, rows_identity(rows.train), described(model))
     leading = train(Learner(model, estimator), rows, config, folder, callbacks, stop, same)
     return model, leading, estimator
 

@@ -16,7 +16,7 @@ from jsa.report.page import render_page
 from jsa.report.run_folders import run_page
 from jsa.runs.config import MethodConfig, RunConfig
 from jsa.runs.folder import RunFolder
-from jsa.runs.identity import DataIdentity, RowsIdentity
+from jsa.runs.identity import RowsIdentity, RunIdentity
 
 
 def page(*paths: Path) -> Parsed:
@@ -114,7 +114,7 @@ def on_rows(path: Path, test: RowsIdentity, data: str = "own.csv", started_in: P
     """A run folder that knows its test rows."""
     run_folder(path, RunConfig(data=data))
     some = RowsIdentity(100, 100, "c" * 64)
-    DataIdentity(started_in, some, some, test, Schema.of(4, 2)).write(path)
+    RunIdentity(started_in, some, some, test, Schema.of(4, 2), "a model", None).write(path)
     return path
 
 

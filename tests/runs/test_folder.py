@@ -110,7 +110,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path: Path, limit: int
     sentence = str(caught.value)
     assert "state.safetensors could not be written" in sentence
     assert "the checkpoint of step 2 is whole" in sentence
-    assert sentence.endswith(f"continue with: jsa train --resume {tmp_path / 'run'}")
+    assert sentence.endswith(f"continue with: jsa resume {tmp_path / 'run'}")
     assert (tmp_path / "run" / "state.safetensors").read_bytes() == kept
     assert not list((tmp_path / "run").glob(".*.part"))
     trained(tmp_path / "run", config)

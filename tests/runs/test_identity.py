@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from helpers.own_tables import SIZES, save, spelled
-from helpers.small_runs import patterned
+from helpers.small_runs import patterned, small_model
 from helpers.terminal import Terminal, run_jsa
 from jsa.batch import Batch
 from jsa.data import Conditioned, Dataset, DynamicBinarization, IndexedDataset, Splits, load
@@ -22,29 +22,33 @@ from jsa.data.schema import Schema, Words
 from jsa.errors import UsageError
 from jsa.evaluation.rows import Subset
 from jsa.io.tensor_files import load_tensors
-from jsa.runs.identity import DataIdentity, rows_identity
+from jsa.runs.identity import RunIdentity, rows_identity
 
 
 def splits(train: int = 1, valid: int = 2, test: int = 3) -> Splits:
     return Splits("thing", patterned(50, train), patterned(20, valid), patterned(10, test))
 
 
+def identity_of(data: Splits, started_in: Path) -> RunIdentity:
+    return RunIdentity.of(data.parts, data.schema, small_model(), started_in)
+
+
 def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
-    assert DataIdentity.read(tmp_path) is None
-    written = DataIdentity.of(splits(), Path("/home/somebody"))
+    assert RunIdentity.read(tmp_path) is None
+    written = identity_of(splits(), Path("/home/somebody"))
     written.write(tmp_path)
-    assert DataIdentity.read(tmp_path) == written
-    (tmp_path / "data.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"data.json: the field started_in is missing"):
-        DataIdentity.read(tmp_path)
+    assert RunIdentity.read(tmp_path) == written
+    (tmp_path / "identity.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"identity.json: the field started_in is missing"):
+        RunIdentity.read(tmp_path)
 
 
 def test_the_part_with_other_rows_is_named() -> None:
-    known = DataIdentity.of(splits(), Path())
-    assert known.changed(splits()) is None
-    assert known.changed(splits(train=9)) == "train"
-    assert known.changed(splits(valid=9)) == "valid"
-    assert known.changed(splits(test=9)) == "test"
+    known = identity_of(splits(), Path())
+    assert known.changed(splits().parts) is None
+    assert known.changed(splits(train=9).parts) == "train"
+    assert known.changed(splits(valid=9).parts) == "valid"
+    assert known.changed(splits(test=9).parts) == "test"
 
 
 # What is compared
@@ -229,10 +233,10 @@ def test_it_is_said_when_a_run_goes_on_with_rows_of_which_some_were_compared(
                 patch.setattr("jsa.runs.build.load", load_elsewhere)
             begun = jsa("train --data", table, SIZES, "--batch-size 500 --out", name).err
             (Path(name) / "evaluation.json").unlink()
-            resumed = jsa("train --resume", name).err
+            resumed = jsa("resume", name).err
         assert note not in begun
         assert resumed.count(note) == (name == "many")
-        assert DataIdentity.read(Path(name)).train.compared == (1_000 if name == "many" else 0.8 * rows)  # type: ignore[union-attr]
+        assert RunIdentity.read(Path(name)).train.compared == (1_000 if name == "many" else 0.8 * rows)  # type: ignore[union-attr]
 
 
 # Runs
@@ -264,14 +268,14 @@ def test_five_changed_rows_are_refused(run: Path, jsa: Terminal, part: str, sent
     changed = whole.copy()
     changed[[5, 777, 1_234, 2_001, 2_990]] ^= 1
     save(f"{part}.npy", changed)
-    for command in ("train --resume run", "evaluate run --samples 5"):
+    for command in ("resume run", "evaluate run --samples 5"):
         assert f"{sentence}: give the run its data back" in jsa.refuses(command, code=1)
     save(f"{part}.npy", whole)
-    jsa("train --resume run")
+    jsa("resume run")
 
 
 def test_the_state_has_the_digest_of_the_folder(run: Path, jsa: Terminal) -> None:
-    known = DataIdentity.read(run)
+    known = RunIdentity.read(run)
     assert known is not None
     said = f"{MANY} rows with digest {known.train.digest[:16]}"
     _, notes = load_tensors(run / "state.safetensors")
@@ -281,4 +285,4 @@ def test_the_state_has_the_digest_of_the_folder(run: Path, jsa: Terminal) -> Non
     changed = np.load("train.npy")
     changed[7_001, 3] ^= 1
     save("train.npy", changed)
-    assert f"was {said} when the checkpoint was written" in jsa.refuses("train --resume run", code=1)
+    assert f"was {said} when the checkpoint was written" in jsa.refuses("resume run", code=1)

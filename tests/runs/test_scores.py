@@ -30,6 +30,7 @@ def test_what_one_row_and_one_sample_cannot_tell_is_null(tmp_path: Path) -> None
     assert json.loads(folder.rescored.read_text(), parse_constant=refuse)["3"] == written
     assert written["row_error"] is written["monte_carlo_error"] is written["upward_bias"] is None
     for found in (read_scores(folder).test, read_rescored(folder)[3]):
+        assert found is not None
         assert math.isnan(found.row_error)
         assert math.isnan(found.monte_carlo_error)
         assert math.isnan(found.upward_bias)
@@ -40,7 +41,19 @@ def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     write_scores(folder, Scores(ValidatedEpoch(92.5, 3), 1, ONE))
     folder.evaluation.write_text(folder.evaluation.read_text().replace("null", "NaN"))
-    assert math.isnan(read_scores(folder).test.row_error)
+    found = read_scores(folder).test
+    assert found is not None
+    assert math.isnan(found.row_error)
+
+
+def test_a_run_without_validation_or_test_says_so(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    write_scores(folder, Scores(ValidatedEpoch(math.nan, 3), 1, None))
+    written = json.loads(folder.evaluation.read_text(), parse_constant=refuse)
+    assert (written["valid_nll"], written["test"], written["best_epoch"]) == (None, None, 3)
+    found = read_scores(folder)
+    assert math.isnan(found.best.nll)
+    assert (found.best.epoch, found.test) == (3, None)
 
 
 @pytest.mark.parametrize("name", ["nll", "effective_sample_size", "samples", "rows"])

@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 # Everything is imported before the first fork, so that no process pays for it again.
-import jsa.runs.run  # noqa: F401
+import jsa.runs.build  # noqa: F401
 from jsa.runs.plots import save_curves
 from torture.kills import Kill, Line, Torture, moments
 from torture.plan import checkpoint_kills, final_kills, generation_kills, stage_two_kills, switch_kills

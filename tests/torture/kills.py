@@ -97,7 +97,7 @@ class Torture:
         moments = [share * self.seconds for share in kill.again]
         for attempt in range(RESUMES):
             known = (path / "config.json").is_file()
-            arguments = ["train", "--resume", str(path)] if known else self._new(path, kill.seconds)
+            arguments = ["resume", str(path)] if known else self._new(path, kill.seconds)
             code = self._process(arguments, after=moments[attempt] if attempt < len(moments) else None)
             if code == 0:
                 break

@@ -18,8 +18,8 @@ from jsa.estimators.nvil import NVIL
 from jsa.estimators.reinforce import Reinforce
 from jsa.learner import Learner
 from jsa.model import Posterior
+from jsa.runs.build import Changes
 from jsa.runs.config import RunConfig
-from jsa.runs.run import Changes
 from jsa.training.callbacks import Callback
 from jsa.training.config import CheckpointConfig, OptimizerConfig
 from jsa.training.finite_checks import refuse_non_finite_step

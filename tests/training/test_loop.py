@@ -163,7 +163,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(tmp_pat
     # The last checkpoint is that of the last leading epoch.
     assert step > 20
     assert "the checkpoint of step 20 is whole" in sentence
-    assert f"jsa train --resume {folder.path} --non-finite skip" in sentence
+    assert f"jsa resume {folder.path} --non-finite skip" in sentence
     assert load_weights(model, folder.last)["epoch"] == epoch - 1 > 0
     assert not list(folder.path.glob(".*.part"))
 

@@ -19,6 +19,7 @@ from jsa.io.tensor_files import load_tensors
 from jsa.runs.config import MachineConfig, RunConfig
 from jsa.runs.final_test import Scoring
 from jsa.runs.folder import RunFolder
+from jsa.runs.rows import RunRows
 from jsa.runs.scores import read_rescored, read_scores
 from jsa.training.config import CheckpointConfig, OptimizerConfig, ValidationConfig
 from jsa.training.signals import StopRequest, StopRequestedError
@@ -64,7 +65,7 @@ def test_the_best_of_the_rescored_epochs_is_tested(tmp_path: Path) -> None:
     config = replace(unsteady(leading_epochs=3, test_samples=400), seed=4)
     model, leading, _ = trained(tmp_path, config)
     folder = RunFolder(tmp_path)
-    scores = Scoring(config, splits(), model, folder, StopRequest()).score(leading)
+    scores = Scoring(config, RunRows.of_splits(splits()), model, folder, StopRequest()).score(leading)
     rescored = read_rescored(folder)
     for epoch, found in rescored.items():
         load_weights(model, folder.leading_epoch(epoch))
@@ -83,7 +84,7 @@ def test_what_was_rescored_before_a_stop_is_not_scored_again(tmp_path: Path, mon
     config = unsteady(leading_epochs=3)
     model, leading, _ = trained(tmp_path, config)
     folder, stop = RunFolder(tmp_path), StopRequest()
-    scoring = Scoring(config, splits(), model, folder, stop)
+    scoring = Scoring(config, RunRows.of_splits(splits()), model, folder, stop)
     evaluate = scoring._likelihood
     labels: list[str] = []
 

@@ -78,13 +78,13 @@ def test_a_signal_keeps_the_run_and_says_how_to_continue(
     assert output == ""
     last = errors.splitlines()[-1]
     assert last.startswith("jsa: stopped at step ")
-    assert last.endswith(f"by {number.name}; continue with: jsa train --resume {run}")
+    assert last.endswith(f"by {number.name}; continue with: jsa resume {run}")
     assert "Traceback" not in errors
     assert (run / "state.safetensors").is_file()
     assert not (run / "lock").exists()
     if number == signal.SIGTERM:
         # Said in the words of the run, and nothing else may be changed.
-        assert main(["train", "--resume", str(run), "--batch-size", "3"]) == 2
+        assert main(["resume", str(run), "--batch-size", "3"]) == 2
         assert "so --batch-size cannot be given" in capsys.readouterr().err
 
 

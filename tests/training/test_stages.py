@@ -1,9 +1,12 @@
 """When the chains begin to persist."""
 
 import pytest
+import torch
 
 from jsa import JSA, Enumeration, LatentSpace, Layer, Stage
+from jsa.data import DynamicBinarization, IndexedDataset
 from jsa.errors import UsageError
+from jsa.evaluation.rows import TensorRows
 from jsa.training.config import StageConfig, TrainingConfig
 from jsa.training.selection import LeadingEpochs
 from jsa.training.stages import check_rows_stay, set_stage, still_to_switch
@@ -77,14 +80,17 @@ def test_patience_and_epoch_together_switch_at_the_earlier() -> None:
 
 
 def test_rows_that_change_are_refused_for_chains_in_stage_two_only() -> None:
+    images = torch.zeros(3, 4, dtype=torch.uint8)
+    drawn_anew = DynamicBinarization(images, seed=0)
     changing = TrainingConfig(epochs=4)
     by_rule = TrainingConfig(epochs=4, stages=StageConfig(switch_epoch=4, switch_patience=1))
     for config in (changing, by_rule):
         with pytest.raises(UsageError, match=r"no chain can persist.*--switch-epoch 4"):
-            check_rows_stay(config, JSA, rows_change=True)
-    check_rows_stay(changing, JSA, rows_change=False)
-    check_rows_stay(changing, Enumeration, rows_change=True)
-    check_rows_stay(TrainingConfig(epochs=4, stages=StageConfig(switch_epoch=4)), JSA, rows_change=True)
+            check_rows_stay(config, JSA, drawn_anew)
+    check_rows_stay(changing, JSA, IndexedDataset(images))
+    check_rows_stay(changing, JSA, TensorRows(images.float()))
+    check_rows_stay(changing, Enumeration, drawn_anew)
+    check_rows_stay(TrainingConfig(epochs=4, stages=StageConfig(switch_epoch=4)), JSA, drawn_anew)
 
 
 def test_an_estimator_without_chains_has_no_stage() -> None:

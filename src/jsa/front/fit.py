@@ -24,6 +24,7 @@ from jsa.runs.task import Task, begin, go_on
 from jsa.training.callbacks import Callback, EachRecord
 from jsa.training.optimization import MakeOptimizer
 from jsa.training.signals import StopRequest
+from jsa.training.weights import load_weights
 
 
 def fit(
@@ -114,7 +115,8 @@ def fit(
         if path is not None:
             refuse_existing(path)
         folder = begin(task, path or unused(Path("runs") / f"{kind.__name__}-seed{chosen.seed}"), StopRequest())
-    return Run(folder, model, rows=found)
+    notes = load_weights(model.to(chosen.machine.device), folder.best)
+    return Run(folder, model.eval(), notes, rows=found)
 
 
 def _settings(

@@ -24,6 +24,7 @@ from jsa.evaluation.rows import Rows, Subset, states_in_chunk
 from jsa.io.memory import lack_of_room
 from jsa.latent import ENUMERATION_LIMIT, LatentSpace
 from jsa.model import LatentVariableModel
+from jsa.torch_contexts import leaving_no_trace
 
 SLOW_SECONDS = 60.0
 """Work that takes longer is announced, and measured with more care."""
@@ -96,7 +97,7 @@ def step_cost(
         batch_size: The rows of a step.
     """
     # An estimator with networks draws when it is made, too.
-    with torch.random.fork_rng(), torch.enable_grad():
+    with leaving_no_trace(model, _device(model)), torch.enable_grad():
         return _step_cost(model, build, rows, min(batch_size, len(rows)))
 
 

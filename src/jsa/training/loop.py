@@ -174,6 +174,8 @@ class Training:
     def step(self, read: Iterator[Batch], counter: Counter) -> None:
         """Make a step, or skip it if it is not finite, and save the state if it is time."""
         began, processor, counter.states = time.monotonic(), time.process_time(), 0
+        # Before the step: an estimator may switch by itself when it ends a pass.
+        self.at.stage = int(self.learner.stage or 0)
         with self.checkpointer.located(self.at.step + 1):
             skipped = not self.learn(self.weighted(next(read)))
         self.at.training_seconds += time.monotonic() - began
@@ -232,8 +234,8 @@ class Training:
             "learning_rate": self.rates[0] * self.share(self.at.step - 1),
             **self.state.means.values(),
         }
-        if self.learner.stage is not None:
-            record["stage"] = int(self.learner.stage)
+        if self.at.stage:
+            record["stage"] = self.at.stage
         if self.config.optimization.non_finite == "skip":
             record["skipped"] = self.at.skipped
         return record

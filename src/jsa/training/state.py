@@ -62,6 +62,7 @@ class Progress:
         epoch: The epoch, from 1.
         batches: The batches of the epoch that are done.
         step: The batches that are done in all; skipped ones count, because the schedule goes on.
+        stage: The stage of the last step, 0 for a method without stages.
         skipped: The batches of the epoch that were skipped.
         skipped_in_a_row: The batches that were skipped since the last that was not.
         seconds: The duration of the training so far.
@@ -77,6 +78,7 @@ class Progress:
     epoch: int = 1
     batches: int = 0
     step: int = 0
+    stage: int = 0
     skipped: int = 0
     skipped_in_a_row: int = 0
     seconds: float = 0.0
