@@ -30,6 +30,7 @@ from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
 from jsa.runs.identity import RowsIdentity, RunIdentity
 from jsa.runs.scores import Scores, read_rescored, read_scores, write_rescored, write_scores
+from jsa.saved_models import constructor_record
 from jsa.training.config import OptimizerConfig
 from jsa.training.optimization import make_optimizer
 from jsa.training.selection import ValidatedEpoch
@@ -98,6 +99,15 @@ def open_weights(folder: Path) -> object:
     model = network()
     notes = load_weights(model, folder / "best.safetensors")
     return notes, model.state_dict()
+
+
+def make_model(folder: Path) -> None:
+    network().save(folder / "model.safetensors")
+
+
+def open_model(folder: Path) -> object:
+    model = BeliefNetwork.load(folder / "model.safetensors")
+    return constructor_record(model), model.state_dict()
 
 
 def training_state() -> tuple[State, Learner, torch.optim.Optimizer]:
@@ -259,6 +269,8 @@ def make_csv(folder: Path) -> None:
 KINDS: Sequence[Kind] = (
     Kind("weights", make_weights, open_weights, [formats.safetensors_header], True),
     Kind("weights, sealed again", make_weights, open_weights, [formats.sealed_again] * 3, False),
+    Kind("model", make_model, open_model, [formats.safetensors_header], True),
+    Kind("model, sealed again", make_model, open_model, [formats.sealed_again] * 3, False),
     Kind("state", make_state, open_state, [formats.safetensors_header], True),
     Kind("state, sealed again", make_state, open_state, [formats.sealed_again] * 3, False),
     Kind("chains", make_chains, open_chains, [formats.safetensors_header], True),

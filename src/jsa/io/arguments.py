@@ -102,8 +102,8 @@ def make(kind: type[T], records: Mapping[str, Any], where: object) -> T:
         return kind(*bound.args, **bound.kwargs)
     except Exception as error:  # a constructor may raise anything
         raise CheckpointError(
-            f"{kind.__name__} refuses the arguments that it has in {where} ({error}): use the version of the class "
-            "that saved it, or save the model again"
+            f"{kind.__name__} refuses the arguments that it has in {where} ({shortened(error)}): use the version of "
+            "the class that saved it, or save the model again"
         ) from error
 
 
