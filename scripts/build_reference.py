@@ -28,8 +28,8 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "A model and its rows": (
         "jsa",
         (
-            *("LatentVariableModel", "Generative", "LayeredJoint", "Batch", "LatentSpace", "Layer", "TensorRows"),
-            *("numbered", "check_model", "save_model", "load_model"),
+            *("LatentVariableModel", "Generative", "Batch", "LatentSpace", "Layer"),
+            *("TensorRows", "numbered", "check_model"),
         ),
     ),
     "Distributions and inference models": (
@@ -40,11 +40,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Included models": ("jsa", ("BeliefNetwork", "StructuredPrediction", "Style")),
-    "Training": ("jsa", ("Learner", "Estimator", "Estimate", "PersistentEstimator", "Stage")),
-    "Errors": (
-        "jsa",
-        ("JsaError", "UsageError", "DataError", "NumericalError", "CheckpointError", "BrokenPromiseError"),
-    ),
+    "Training": ("jsa", ("Learner", "Estimator", "Estimate", "PersistentEstimator", "Stage", "JsaError")),
     "Methods": (
         "jsa.estimators",
         (
@@ -58,20 +54,11 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "jsa",
         (
             *("likelihood", "exact_likelihood", "annealed_likelihood", "row_likelihoods"),
-            *("multi_sample_bounds", "impute"),
+            *("multi_sample_bounds", "impute", "encode", "sample", "reconstruct", "describe"),
+            *("Likelihood", "RowLikelihoods", "Imputed", "Codes", "Samples", "Reconstructions", "Effects"),
         ),
     ),
-    "Gradients": (
-        "jsa",
-        (
-            *("gradient_report", "gradient_variance", "squared_bias", "GradientReport"),
-            *("posterior_gradient", "PosteriorGradient"),
-        ),
-    ),
-    "Checks of methods": (
-        "jsa.testing",
-        ("check_estimator", "check_gradient", "elbo", "inclusive", "GradientComparison"),
-    ),
+    "Gradient variance": ("jsa.evaluation.gradient_variance", ("gradient_variance",)),
     "Chains": ("jsa.chains", ("ChainCache", "frozen_chains", "FrozenChains")),
     "Kernels": ("jsa.kernels", ("metropolis_independence", "conditional_importance", "Trajectory")),
     "Data": (

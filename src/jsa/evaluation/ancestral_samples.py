@@ -10,7 +10,7 @@ from torch import Tensor
 from jsa.distributions import Factorized
 from jsa.errors import UsageError, check_at_least
 from jsa.evaluation.codes import class_numbers, compact
-from jsa.evaluation.generative import mean_of, observation, prior_states
+from jsa.evaluation.generative import draw_of, mean_of, observation, prior_states
 from jsa.evaluation.likelihood import device_of, evaluating
 from jsa.evaluation.rows import Progress, Rows, Subset
 from jsa.evaluation.shown import RowResult, display, first_of
@@ -122,7 +122,7 @@ def sample(
         for numbers in torch.arange(count, device=h.device).split(STATES_AT_ONCE):
             observed = observation(model, h[numbers], None if contexts is None else contexts[numbers])
             layer = observed.layer if isinstance(observed, Factorized) else None
-            drawn.append(observed.sample().cpu())
+            drawn.append(draw_of(model, observed, len(numbers)).cpu())
             means.append(mean_of(model, observed, len(numbers)).cpu())
             if progress is not None:
                 progress(len(numbers))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jaxtyping import Float
+from jaxtyping import Float, Num
 from torch import Tensor
 
 from jsa.errors import JsaError, UsageError, is_out_of_memory
@@ -55,25 +55,37 @@ def observation(
 
 def mean_of(model: LatentVariableModel, observed: Observation, rows: int) -> Float[Tensor, "rows *observed"]:
     """Return the mean of p(x | h) of so many states, or refuse a distribution that has none."""
-    name, kind = f"{type(model).__name__}.observation", type(observed).__name__
     with explaining(type(model).__name__):
-        mean = observed.mean
-    if not isinstance(mean, Tensor) or mean.shape[:1] != (rows,):
-        shape = f"shape {tuple(mean.shape)}" if isinstance(mean, Tensor) else type(mean).__name__
-        raise UsageError(
-            f"the mean of the {kind} that {name} returned is of {shape}: it must be a tensor of {rows} rows"
-        )
+        mean = _of_rows(observed.mean, "mean", model, observed, rows)
     if bool(mean.isnan().any()):
         raise UsageError(
-            f"the {kind} that {name} returned has a mean that is not a number: return one with a mean, such as "
-            "jsa.Categorical or torch.distributions.OneHotCategorical for classes"
+            f"the mean of the {type(observed).__name__} that {type(model).__name__}.observation returned is not a "
+            "number: return one with a mean, such as jsa.Categorical or torch.distributions.OneHotCategorical for "
+            "classes"
         )
     return mean
+
+
+def draw_of(model: LatentVariableModel, observed: Observation, rows: int) -> Num[Tensor, "rows *observed"]:
+    """Return a draw from p(x | h) for each of so many states."""
+    with explaining(type(model).__name__):
+        return _of_rows(observed.sample(), "draw", model, observed, rows)
+
+
+def _of_rows(found: object, what: str, model: LatentVariableModel, observed: Observation, rows: int) -> Tensor:
+    if not isinstance(found, Tensor) or found.shape[:1] != (rows,):
+        form = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else f"type {type(found).__name__}"
+        raise UsageError(
+            f"the {what} of the {type(observed).__name__} that {type(model).__name__}.observation returned has {form}: "
+            f"it must be a tensor of {rows} rows, as many as there are states"
+        )
+    return found
 
 
 def in_shape_of(x: Tensor, mean: Float[Tensor, "rows *observed"]) -> Tensor:
     """Return means in the shape of the observations, where a model returns as many numbers in another shape.
 
+    >>> import torch
     >>> in_shape_of(torch.zeros(5, 1, 2, 2), torch.zeros(5, 4)).shape
     torch.Size([5, 1, 2, 2])
     """
