@@ -273,4 +273,4 @@ def test_too_few_samples_are_warned_of_and_their_bias_is_a_lower_bound(bias: flo
     found = Likelihood(80.0, 0.2, 0.01, bias, 3.0, 1.0, samples=1000, rows=100)
     assert str(found).endswith(words)
     assert (found.warning is not None) == (bias > 0.1)
-    assert found.warning is None or found.warning.endswith("(jsa evaluate --annealing-steps)")
+    assert found.warning is None or found.warning.endswith("jsa evaluate --annealing-steps)")

@@ -86,7 +86,7 @@ class Likelihood:
         ) + (
             ""
             if self.annealing_steps
-            else "; annealing may come closer, for some rows (jsa evaluate --annealing-steps)"
+            else "; annealing may come closer, for some rows (jsa.annealed_likelihood, jsa evaluate --annealing-steps)"
         )
 
 
