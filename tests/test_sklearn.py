@@ -284,7 +284,7 @@ def test_a_model_of_complete_rows_takes_gaps(model: DiscreteLatentModel, table: 
 
 @pytest.fixture
 def diverging(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jsa.training.loop.learning_rate", lambda *_: 3e38)
+    monkeypatch.setattr("jsa.training.loop.learning_rate_share", lambda *_: 1e41)
 
 
 @pytest.mark.usefixtures("diverging")

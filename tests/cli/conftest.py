@@ -33,7 +33,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(home: Path, trained: Path) -> Path:
     """The run as if it had been made by the analyst."""
     shutil.copytree(trained, home / "run")
-    notes = home / "run" / "data.json"
+    notes = home / "run" / "identity.json"
     notes.write_text(notes.read_text().replace(str(trained.parent), str(home)))
     return home / "run"
 

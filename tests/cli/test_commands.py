@@ -44,7 +44,7 @@ def test_what_a_run_resolved_for_its_method_and_its_epochs_does_not_bind_others(
     run_folder: Path, tmp_path: Path
 ) -> None:
     first = json.loads((run_folder / "config.json").read_text())
-    assert first["format"] == 3
+    assert first["format"] == 4
     assert None not in (first["method"]["particles"], first["stages"]["switch_epoch"], first["machine"]["threads"])
     run_jsa("train --config", run_folder / "config.json", "--estimator concrete --epochs 5 --out", tmp_path)
     again = json.loads((tmp_path / "config.json").read_text())

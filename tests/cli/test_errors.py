@@ -47,7 +47,7 @@ def _tables(here: Path) -> None:
         ("train --config ../none.json", 2, "there is no file"),
         ("train --config ../words.csv", 2, "not valid JSON"),
         ("train --non-finite perhaps", 2, "--non-finite"),
-        ("resume", 2, "--resume"),
+        ("resume", 2, "Missing from jsa resume"),
         ("train --estimator enumeration --model linear --data ../good.npy", 2, TOO_MANY),
         ("train --estimator enumeration --latent-kind gaussian --data ../good.npy", 2, "infinitely many states, too"),
         ("evaluate", 2, "RUN"),

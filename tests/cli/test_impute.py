@@ -49,7 +49,7 @@ def test_training_counts_what_is_missing(here: Path, jsa: Terminal) -> None:
     save_answers("answers.csv", values, gaps)
     share = f"12 columns, binary; {gaps.sum()} values missing ({gaps.mean():.1%})"
     assert share in jsa("train --data answers.csv", SIZES, "--epochs 1 --out run").err
-    assert json.loads(Path("run/data.json").read_text())["shape"]["missing"] is True
+    assert json.loads(Path("run/identity.json").read_text())["shape"]["missing"] is True
 
 
 def test_what_is_missing_is_found_by_what_is_there(folder: Path, jsa: Terminal) -> None:

@@ -38,13 +38,13 @@ def test_other_test_rows_are_refused(home: Path, jsa: Terminal) -> None:
 
 
 def test_a_run_of_an_earlier_version_is_taken_as_it_is(run: Path) -> None:
-    (run / "data.json").unlink()
+    (run / "identity.json").unlink()
     run_jsa("evaluate run --samples 5")
 
 
 def test_a_damaged_note_about_the_data_is_one_sentence(run: Path, jsa: Terminal) -> None:
-    (run / "data.json").write_text('{"started_in": "/", "train": 3}')
-    assert jsa.refuses("evaluate run").startswith("jsa: run/data.json: ")
+    (run / "identity.json").write_text('{"started_in": "/", "train": 3}')
+    assert jsa.refuses("evaluate run").startswith("jsa: run/identity.json: ")
 
 
 def test_rows_that_are_drawn_anew_are_recognized(home: Path, monkeypatch: pytest.MonkeyPatch, jsa: Terminal) -> None:
@@ -67,7 +67,7 @@ def test_a_run_is_not_continued_with_another_table(run: Path, jsa: Terminal) -> 
         assert OTHER_TABLE in jsa("resume run", code=1).err
 
 
-@pytest.mark.parametrize("left", [{"config.json"}, {"config.json", "data.json"}])
+@pytest.mark.parametrize("left", [{"config.json"}, {"config.json", "identity.json"}])
 def test_a_run_that_begins_again_may_do_so_with_a_mended_table(run: Path, jsa: Terminal, left: set[str]) -> None:
     for path in run.iterdir():
         if path.name not in left:

@@ -47,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_knows_its_words(folder: Path) -> None:
-    words = json.loads(Path("run/data.json").read_text())["shape"]["words"]
+    words = json.loads(Path("run/identity.json").read_text())["shape"]["words"]
     assert words == [["no", "yes"], ["blue", "green", "red"], ["no", "yes"], []]
 
 

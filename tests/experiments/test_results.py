@@ -182,4 +182,4 @@ def test_results_of_today_have_the_same_form(tmp_path: Path) -> None:
         text = text.replace(f'"{old}"', f'"{name}"')
     today, before = json.loads((tmp_path / "today.json").read_text()), json.loads(text)
     assert today | {"config": None} == before | {"config": None}
-    assert set(today["config"]) == {*before["config"], "checkpoints"}
+    assert set(today["config"]) == {*before["config"], "checkpoints", "output", "steps"}

@@ -165,11 +165,11 @@ def test_runs_that_differ_in_more_than_the_seed_have_none(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("data.json", "{}", "data.json"),
+        ("identity.json", "{}", "identity.json"),
         ("config.json", "{", "config.json is not valid JSON"),
         ("config.json", '{"epochs": 3}', "has no format number: jsa 0.1.0 wrote it"),
-        ("config.json", '{"format": 3, "epochz": 3}', "there is no field 'epochz'"),
-        ("config.json", '{"format": 3, "epochs": 3}', "the field data is missing"),
+        ("config.json", '{"format": 4, "epochz": 3}', "there is no field 'epochz'"),
+        ("config.json", '{"format": 4, "epochs": 3}', "the field data is missing"),
         ("metrics.jsonl", "[1]\n", "line 1 is not an object of numbers"),
         ("metrics.jsonl", '{"valid_nll": 3}\n', "line 1 has no epoch"),
         ("metrics.jsonl", '{"epoch": 1, "valid_nll": 1' + 400 * "0" + "}\n", "line 1 has a number"),

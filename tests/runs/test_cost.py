@@ -29,7 +29,6 @@ from jsa.estimators.registry import build_estimator, option_defaults
 from jsa.io.memory import taken_memory
 from jsa.models.presets import preset
 from jsa.runs.build import make_model
-from jsa.runs.config import RunConfig
 from jsa.runs.cost import step_cost
 # Unlike ru_maxrss it does not begin with the memory of the process that started this one.
 def most():
@@ -38,7 +37,7 @@ name, network, rows, particles, latents = sys.argv[2], preset(sys.argv[3]), *map
 if latents:
     network = replace(network, latents=(latents,))
 data = IndexedDataset(torch.randint(0, 2, (rows, 784), dtype=torch.uint8))
-model = make_model(RunConfig(network=network), data.schema)
+model = make_model(network, data.schema)
 def build(count):
     options = {"particles": count or particles} if "particles" in option_defaults(name) else {}
     return build_estimator(name, model.latent, inputs=784, rows=rows, options=options)

@@ -48,8 +48,8 @@ def test_a_lock_alone_is_nobodys_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"format": None}, "jsa 0.1.0 wrote it and reads it, while this version reads format 3"),
-        ({"format": 9}, "has format 9 and this version of jsa reads 3: use the version that wrote it"),
+        ({"format": None}, "jsa 0.1.0 wrote it and reads it, while this version reads format 4"),
+        ({"format": 9}, "has format 9 and this version of jsa reads 4: use the version that wrote it"),
         ({"epochs": None}, "the field epochs is missing: add it"),
     ],
 )
@@ -84,7 +84,7 @@ def test_a_killed_run_leaves_nothing_that_disturbs(tmp_path: Path) -> None:
 def test_weights_without_a_state_are_not_deleted(tmp_path: Path) -> None:
     folder = new_folder(tmp_path / "run", RunConfig())
     folder.best.write_bytes(b"of an earlier version")
-    with pytest.raises(CheckpointError, match=r"cannot be continued: begin a new run with jsa train --config"):
+    with pytest.raises(CheckpointError, match=r"cannot be continued: begin a new run in another folder"):
         folder.prepare_to_continue()
     assert folder.best.exists()
 

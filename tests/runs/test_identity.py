@@ -225,7 +225,7 @@ def test_it_is_said_when_a_run_goes_on_with_rows_of_which_some_were_compared(
         train, valid, test = (Elsewhere(cast(IndexedDataset, rows)) for rows in splits.parts.values())
         return replace(splits, train=train, valid=valid, test=test)
 
-    note = "only 1,000 rows of each split, spread evenly, were compared with the data that the run began with"
+    note = "only 1,000 rows of each part, spread evenly, were compared with the data that the run began with"
     for name, rows, elsewhere in (("many", 2_000, True), ("few", 200, True), ("held", 2_000, False)):
         table = save(f"{name}.npy", spelled(rows).astype(np.uint8))
         with monkeypatch.context() as patch:
@@ -281,7 +281,7 @@ def test_the_state_has_the_digest_of_the_folder(run: Path, jsa: Terminal) -> Non
     _, notes = load_tensors(run / "state.safetensors")
     assert notes["identity"]["the training data"] == said  # type: ignore[index]
     # Where the folder does not know its data, the state does.
-    (run / "data.json").unlink()
+    (run / "identity.json").unlink()
     changed = np.load("train.npy")
     changed[7_001, 3] ^= 1
     save("train.npy", changed)

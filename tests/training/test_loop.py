@@ -184,7 +184,7 @@ def test_a_row_without_any_probability_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("batch_size", [20, 100])
 def test_exploding_weights_are_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_size: int) -> None:
     # With all rows in one batch, the only step is also the last one.
-    monkeypatch.setattr("jsa.training.loop.learning_rate", lambda *_: 1e38)
+    monkeypatch.setattr("jsa.training.loop.learning_rate_share", lambda *_: 1e41)
     config = small_config(optimization=OptimizerConfig(optimizer="sgd"), epochs=1, batch_size=batch_size)
     with pytest.raises(NumericalError, match="at step"):
         run_small(tmp_path / "run", config, "enumeration")

@@ -127,7 +127,7 @@ def test_a_signal_in_a_validation_is_honored_before_its_end(tmp_path: Path) -> N
     trained(tmp_path / "whole", config)
     stop = StopRequest()
     with pytest.raises(
-        InterruptedRunError, match=r"stopped at step 10 \(epoch 2\) by SIGINT; continue with: jsa train"
+        InterruptedRunError, match=r"stopped at step 10 \(epoch 2\) by SIGINT; continue with: jsa resume"
     ):
         trained(tmp_path / "pieces", config, Stopping(stop, 1, in_validation=True), stop)
     assert not (tmp_path / "pieces" / "best.safetensors").exists()
@@ -237,7 +237,7 @@ def test_a_state_of_0_1_0_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run" / "state.safetensors"
     tensors, notes = load_tensors(path)
     save_tensors(path, tensors, {**notes, "format": 3})
-    with pytest.raises(CheckpointError, match=r"has format 3; this version of jsa reads 5: use jsa 0\.1\.0"):
+    with pytest.raises(CheckpointError, match=r"has format 3; this version of jsa reads 6: use jsa 0\.1\.0"):
         trained(tmp_path / "run", short())
 
 

@@ -85,7 +85,7 @@ def test_a_signal_keeps_the_run_and_says_how_to_continue(
     if number == signal.SIGTERM:
         # Said in the words of the run, and nothing else may be changed.
         assert main(["resume", str(run), "--batch-size", "3"]) == 2
-        assert "so --batch-size cannot be given" in capsys.readouterr().err
+        assert "Unrecognized options: --batch-size" in capsys.readouterr().err
 
 
 def test_a_signal_is_taken_once_and_handlers_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,7 +98,7 @@ class Splits:
 
 
 def divide(
-    rows: int, fractions: Mapping[str, float], seed: int, source: str, given_by: str
+    rows: int, fractions: Mapping[str, float], seed: int, source: str, flag: str = ""
 ) -> dict[str, Int64[np.ndarray, " part"]]:
     """Divide rows at random into parts of given shares and the rest to learn from. Each part keeps the order of rows.
 
@@ -107,13 +107,13 @@ def divide(
         fractions: The shares of the parts, by name.
         seed: The seed of the division.
         source: The name of the rows in an error.
-        given_by: How rows of their own are given for a part, with ``{}`` for its name.
+        flag: What the names of settings begin with where the user gives them.
 
     Returns:
         The numbers of the rows of each part, and of those to learn from as ``train``; nothing if no part is wanted.
 
     Example:
-        >>> {name: len(numbers) for name, numbers in divide(10, {"test": 0.2}, 0, "the table", "{}=").items()}
+        >>> {name: len(numbers) for name, numbers in divide(10, {"test": 0.2}, 0, "the table").items()}
         {'test': 2, 'train': 8}
     """
     if not fractions:
@@ -127,16 +127,24 @@ def divide(
         if stop == start and not too_few:
             raise DataError(
                 f"{source} has too few rows: {name}_fraction {fraction} of {rows} rows is none; give a larger "
-                f"{name}_fraction, or such rows by {given_by.format(name)}"
+                f"{_fraction(name, flag)}, or rows of their own by {_rows_of(name, flag)}"
             )
         taken[name] = np.sort(order[start:stop])
         start = stop
     if start >= rows or too_few:
         leave = f"its {rows} row{'s leave' if rows > 1 else ' leaves'} none to learn from"
         smaller = "" if too_few else "smaller fractions, or "
-        others = " and ".join(given_by.format(name) for name in fractions)
+        others = " and ".join(_rows_of(name, flag) for name in fractions)
         raise DataError(f"{source} has too few rows: {leave}; give {smaller}rows of their own by {others}")
     return taken | {"train": np.sort(order[start:])}
+
+
+def _fraction(name: str, flag: str) -> str:
+    return f"{flag}{name}-fraction" if flag else f"{name}_fraction"
+
+
+def _rows_of(name: str, flag: str) -> str:
+    return f"{flag}{name}-file" if flag else name
 
 
 def counted(count: int, noun: str) -> str:

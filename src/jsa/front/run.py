@@ -154,7 +154,9 @@ class Run:
     def describe(self, rows: GivenRows | None = None, seed: int = 0) -> Effects:
         """Return what each latent variable stands for, by default on 1,000 training rows, spread evenly."""
         chosen = Subset.spread(self.rows("train"), DESCRIBED) if rows is None else self._given(rows)
-        return describe(self.model, chosen, seed, image_shape=self._image_shape)
+        # The observations of a conditional model are a part of the image only.
+        shape = None if self.config.conditional else self._image_shape
+        return describe(self.model, chosen, seed, image_shape=shape)
 
     def report(self, path: Path | str) -> Path:
         """Write one HTML page about the run, and return its path. An existing report is replaced."""

@@ -16,6 +16,7 @@ from jsa.io.lock import NAME as LOCK
 from jsa.io.lock import locked
 from jsa.io.provenance import Provenance
 from jsa.runs.config import RunConfig
+from jsa.runs.identity import RunIdentity
 from jsa.training.folder import TrainingFolder
 
 FORMAT = 4
@@ -51,6 +52,12 @@ class RunFolder(TrainingFolder):
             raise CheckpointError(f"{path} is not a run folder: it has no config.json")
         return cls(path, folder.read_config())
 
+    def continue_with_setting(self, name: str, value: str) -> str:
+        """Return what a person does to continue the training with another value of a setting."""
+        if not self.continue_with.startswith("jsa "):
+            return super().continue_with_setting(name, value)
+        return f"{self.continue_with} --{name.replace('_', '-')} {value}"
+
     @property
     def outputs(self) -> list[Path]:
         """The files for people that there are: pictures, or a table for rows that are not images."""
@@ -59,8 +66,18 @@ class RunFolder(TrainingFolder):
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to do: the curves are drawn last."""
-        return self.evaluation.is_file() and (self.curves.is_file() or not self.read_config().output.pictures)
+        """Whether nothing is left to do."""
+        if not self.evaluation.is_file():
+            return False
+        config, known = self.read_config(), RunIdentity.read(self.path)
+        if not config.output.pictures:
+            return True
+        expected = [self.curves]
+        # What else there is of an own model, only drawing tells.
+        if config.network is not None and known is not None and known.shape is not None:
+            pictures = known.shape.image_shape is not None
+            expected += [self.samples, self.reconstructions] if pictures else [self.sample_table]
+        return all(path.is_file() for path in expected)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

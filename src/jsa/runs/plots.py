@@ -39,7 +39,7 @@ def draw(model: LatentVariableModel, rows: RunRows, folder: RunFolder, seed: int
             write_bytes(folder.reconstructions, pairs.png())
         elif schema is not None:
             write_arrays(folder.sample_table, written_columns(schema, samples.rows.numpy()))
-    # The last one: it tells that all are drawn.
+    # The last one: where nothing else is known, it tells that all are drawn.
     save_curves(folder.curves, folder.read_metrics())
 
 

@@ -142,7 +142,7 @@ def given_rows(
         raise UsageError("rows are what is learned: give a tensor, an array, jsa.TensorRows, or a dataset")
     shares = {"valid": options.valid_fraction, "test": options.test_fraction}
     wanted = {name: share for name, share in shares.items() if given[name] is None}
-    taken = divide(len(train), wanted, options.split_seed, "what was given as rows", given_by="{}=")
+    taken = divide(len(train), wanted, options.split_seed, "what was given as rows")
     parts |= {name: Part(train, torch.from_numpy(numbers)) for name, numbers in taken.items()}
     learned = parts["train"]
     assert learned is not None

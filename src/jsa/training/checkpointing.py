@@ -77,7 +77,8 @@ class Checkpointer:
 
     @property
     def _advice(self) -> str:
-        again, optimization = self._folder.continue_with, self._config.optimization
-        rate = f"{again} --learning-rate {optimization.learning_rate / 3:.1g}"
-        skip = f", or without such batches: {again} --non-finite skip" if optimization.non_finite == "stop" else ""
-        return f"Continue with a lower rate: {rate}{skip}"
+        optimization = self._config.optimization
+        rate = self._folder.continue_with_setting("learning_rate", f"{optimization.learning_rate / 3:.1g}")
+        skip = self._folder.continue_with_setting("non_finite", "skip")
+        otherwise = f", or without such batches: {skip}" if optimization.non_finite == "stop" else ""
+        return f"Continue with a lower rate: {rate}{otherwise}"

@@ -32,6 +32,10 @@ class TrainingFolder:
         self.snapshots = path / "snapshots"
         self.metrics = path / "metrics.jsonl"
 
+    def continue_with_setting(self, name: str, value: str) -> str:
+        """Return what a person does to continue the training with another value of a setting."""
+        return f"{self.continue_with} with {name}={value}"
+
     def leading_epoch(self, epoch: int) -> Path:
         """Return the file of the weights of a leading epoch, if more than the best one is kept."""
         return self.leading / f"epoch-{epoch}.safetensors"

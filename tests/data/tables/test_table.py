@@ -140,7 +140,7 @@ def test_what_is_no_table_is_refused(values: np.ndarray, sentence: str) -> None:
 
 VALID = Path("other.npy")
 LESS = "too few rows: {0}_fraction 0.1 of 4 rows is none; give a larger --{0}-fraction, .* by --{0}-file"
-NONE_LEFT = "its {} to learn from; give tables of the others by --valid-file and --test-file$"
+NONE_LEFT = "its {} to learn from; give rows of their own by --valid-file and --test-file$"
 ALL = TableOptions(valid_fraction=0.6, test_fraction=0.4)
 
 
@@ -160,13 +160,13 @@ ALL = TableOptions(valid_fraction=0.6, test_fraction=0.4)
         (spelled(4), TableOptions(valid_fraction=0.5), DataError, LESS.format("test")),
         (
             *(spelled(4), TableOptions(valid_fraction=0.5, test_fraction=0.5), DataError),
-            "its 4 rows leave none to learn from; give smaller fractions, or tables of the others by --valid-file",
+            "its 4 rows leave none to learn from; give smaller fractions, or rows of their own by --valid-file",
         ),
         *((spelled(1), options, DataError, NONE_LEFT.format("1 row leaves none")) for options in (TableOptions(), ALL)),
         *((spelled(2), options, DataError, NONE_LEFT.format("2 rows leave none")) for options in (TableOptions(), ALL)),
         (
             *(spelled(1, columns=5), TableOptions(VALID), DataError),
-            "its 1 row leaves none to learn from; give tables of the others by --test-file",
+            "its 1 row leaves none to learn from; give rows of their own by --test-file",
         ),
     ],
 )

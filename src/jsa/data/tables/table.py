@@ -99,7 +99,7 @@ def table_splits(path: Path, options: TableOptions) -> Splits:
     classes = max(2, *values_of_columns)
     fractions = {"valid": options.valid_fraction, "test": options.test_fraction}
     wanted = {name: share for name, share in fractions.items() if name not in parts}
-    taken = divide(len(train.values), wanted, options.split_seed, train.source, given_by="--{}-file")
+    taken = divide(len(train.values), wanted, options.split_seed, train.source, flag="--")
     values = {name: train.values.take(taken[name]) if name in taken else parts[name].values for name in PARTS}
     refuse_empty_columns(values["train"], train.source)
     # A user who gives the number of classes knows about them.
