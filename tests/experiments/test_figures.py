@@ -66,7 +66,7 @@ class Draw(Protocol):
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> Draw:
+def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Draw:
     """They are given back instead of written."""
     kept: list[Figure] = []
 
@@ -75,7 +75,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Draw:
         return [path]
 
     def draw(*results: Result) -> list[Figure]:
-        list(draw_figures(results, Path("nowhere")))
+        list(draw_figures(results, tmp_path))
         return kept
 
     monkeypatch.setattr("jsa.experiments.figures._save", keep)

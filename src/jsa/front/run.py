@@ -24,6 +24,7 @@ from jsa.evaluation.latent_effects import Effects, describe
 from jsa.evaluation.likelihood import Likelihood, likelihood
 from jsa.evaluation.reconstructions import Reconstructions, reconstruct
 from jsa.evaluation.rows import Rows, Subset
+from jsa.io.displays import figures_table, picture
 from jsa.io.home_folder import expanded
 from jsa.model import LatentVariableModel
 from jsa.models.registry import model_from_record
@@ -71,6 +72,19 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, {self.config.model}, {self.config.estimator}, {self._state})"
+
+    def _repr_html_(self) -> str:
+        """Return figures and pictures for a notebook."""
+        figures: dict[str, object] = {"run": self.path, "model": self.config.model, "method": self.config.estimator}
+        if self.folder.evaluation.is_file():
+            scores = self.evaluation
+            figures["best epoch"] = scores.best.epoch
+            if scores.best.nll == scores.best.nll:
+                figures["validation NLL"] = f"{scores.best.nll:.2f} ({scores.validation_samples} samples)"
+            if scores.test is not None:
+                figures["test NLL"] = scores.test
+        shown = [path for path in self.folder.outputs if path in (self.folder.curves, self.folder.samples)]
+        return figures_table(figures) + "".join(picture(path.read_bytes(), path.stem) for path in shown)
 
     @property
     def has_model(self) -> bool:
@@ -138,8 +152,9 @@ class Run:
 
     def reconstruct(self, rows: GivenRows | None = None, seed: int = 0) -> Reconstructions:
         """Return rows and their reconstructions, by default of 50 test rows, spread evenly."""
+        model = self.model
         chosen = Subset.spread(self.rows(), PAIRS) if rows is None else self._given(rows)
-        return reconstruct(self.model, chosen, seed, image_shape=self._image_shape)
+        return reconstruct(model, chosen, seed, image_shape=self._image_shape)
 
     def impute(
         self, rows: GivenRows | None = None, samples: int = 1000, *, draw: bool = False, seed: int = 0
@@ -153,10 +168,11 @@ class Run:
 
     def describe(self, rows: GivenRows | None = None, seed: int = 0) -> Effects:
         """Return what each latent variable stands for, by default on 1,000 training rows, spread evenly."""
+        model = self.model
         chosen = Subset.spread(self.rows("train"), DESCRIBED) if rows is None else self._given(rows)
         # The observations of a conditional model are a part of the image only.
         shape = None if self.config.conditional else self._image_shape
-        return describe(self.model, chosen, seed, image_shape=shape)
+        return describe(model, chosen, seed, image_shape=shape)
 
     def report(self, path: Path | str) -> Path:
         """Write one HTML page about the run, and return its path. An existing report is replaced."""

@@ -13,6 +13,7 @@ from jsa.evaluation.ancestral_samples import contexts_of, sample
 from jsa.evaluation.reconstructions import reconstruct
 from jsa.evaluation.rows import Subset
 from jsa.io.atomic_files import replacing, write_arrays, write_bytes
+from jsa.io.pictures import as_images
 from jsa.model import Generative, LatentVariableModel
 from jsa.runs.folder import RunFolder
 from jsa.runs.rows import RunRows
@@ -31,13 +32,14 @@ def draw(model: LatentVariableModel, rows: RunRows, folder: RunFolder, seed: int
     """
     schema, seen = rows.schema, rows.train if rows.valid is None else rows.valid
     shape = None if schema is None else schema.image_shape
-    if isinstance(model, Generative) and (schema is not None or seen.batch(torch.arange(1)).x.ndim > 2):
+    pictures = shape is not None or as_images(seen.batch(torch.arange(1)).x.float().numpy()) is not None
+    if isinstance(model, Generative) and (pictures or schema is not None):
         samples = sample(model, SAMPLES_SHOWN, seed, contexts_of(seen, SAMPLES_SHOWN), image_shape=shape)
-        if samples.images(samples.means[:1]) is not None:
+        if pictures:
             write_bytes(folder.samples, samples.png())
             pairs = reconstruct(model, Subset.spread(seen, PAIRS_SHOWN), seed, image_shape=shape)
             write_bytes(folder.reconstructions, pairs.png())
-        elif schema is not None:
+        elif schema is not None and samples.layer is not None:
             write_arrays(folder.sample_table, written_columns(schema, samples.rows.numpy()))
     # The last one: where nothing else is known, it tells that all are drawn.
     save_curves(folder.curves, folder.read_metrics())

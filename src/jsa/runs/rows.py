@@ -61,7 +61,10 @@ class RunRows:
     @property
     def schema(self) -> Schema | None:
         """The columns of a row, None if nothing is known of them."""
-        return self.train.schema if isinstance(self.train, Dataset) else None
+        rows: Rows = self.train
+        while isinstance(rows, Part):
+            rows = rows.whole
+        return rows.schema if isinstance(rows, Dataset) else None
 
 
 class Part:

@@ -48,7 +48,9 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.runs.build import train
     from jsa.training.signals import StopRequest
 
-    show(train(config, parsed.out, StopRequest(), imported(config.model, config.estimator)))
+    # Never by a name that stands in the file of --config.
+    named = {name: getattr(config, name) if f"--{name}" in flags else None for name in ("model", "estimator")}
+    show(train(config, parsed.out, StopRequest(), imported(**named)))
 
 
 def _config(parsed: TrainArguments, flags: set[str]) -> RunConfig:

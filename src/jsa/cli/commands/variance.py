@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -36,7 +36,7 @@ class VarianceArguments(RunArguments):
     checkpoint: Literal["best", "last"] = "last"
     """The weights to use. Chains and baselines are always those of the last state of the run."""
     estimators: tuple[str, ...] = ("jsa", "jsa-rao-blackwell", "hybrid", "msc", "rws", "vimco", "rloo")
-    """The methods to compare."""
+    """The methods to compare; package.module:Class is an own one."""
     draws: Annotated[int, whole(20)] = 1000
     """Gradients to draw per method."""
     rows: Annotated[int, whole(1)] = 200
@@ -70,14 +70,15 @@ def run(arguments: Sequence[str]) -> None:
     from jsa.evaluation.rows import Subset
     from jsa.training.progress import evaluation_progress
 
-    _refuse_options_of_none(parsed)
+    kinds = _kinds(parsed)
+    _refuse_options_of_none(parsed, kinds)
     opened = parsed.open()
     state = _take_weights(parsed, opened)
     train = opened.splits.train
     batch = train.batch(Subset.spread(train, parsed.rows).numbers)
     torch.manual_seed(parsed.seed)
     # All methods are built before any is measured, so that a refusal comes before the work.
-    methods = [_prepare(name, parsed, opened, state, batch) for name in dict.fromkeys(parsed.estimators)]
+    methods = [_prepare(name, kinds, parsed, opened, state, batch) for name in kinds]
     with_chains = any(method.estimator.chains is not None for method in methods)
     move = _seconds_of_a_move(opened.model, batch) if with_chains else 0.0
     _announce(parsed, methods, 0.0 if can_be_enumerated(opened.model) else move * parsed.reference_moves, move)
@@ -132,11 +133,19 @@ class _Method:
         return getattr(self.estimator, "particles", None)
 
 
-def _refuse_options_of_none(parsed: VarianceArguments) -> None:
-    """Refuse an option that no method takes, and an unknown method."""
+def _kinds(parsed: VarianceArguments) -> dict[str, type[Estimator]]:
+    """Return the classes of the methods, or refuse an unknown one."""
+    from jsa.cli.own import imported
+    from jsa.estimators.registry import estimator_class
+
+    return {name: imported(None, name).estimator or estimator_class(name) for name in dict.fromkeys(parsed.estimators)}
+
+
+def _refuse_options_of_none(parsed: VarianceArguments, kinds: Mapping[str, type[Estimator]]) -> None:
+    """Refuse an option that no method takes."""
     from jsa.estimators.registry import option_defaults
 
-    taken = {option for name in parsed.estimators for option in option_defaults(name)}
+    taken = {option for kind in kinds.values() for option in option_defaults(kind)}
     for option in parsed.method.given:
         if option not in taken:
             raise UsageError(f"none of {', '.join(parsed.estimators)} takes --{option}: leave it out")
@@ -169,7 +178,14 @@ def _take_weights(parsed: VarianceArguments, opened: Run) -> Path:
     return folder.state
 
 
-def _prepare(name: str, parsed: VarianceArguments, opened: Run, state: Path, batch: Batch) -> _Method:
+def _prepare(
+    name: str,
+    kinds: Mapping[str, type[Estimator]],
+    parsed: VarianceArguments,
+    opened: Run,
+    state: Path,
+    batch: Batch,
+) -> _Method:
     """Build a method with all that the run knows of it, and refuse a gradient that does not fit into memory."""
     from jsa.estimators.registry import build_estimator, option_defaults
     from jsa.evaluation.rows import Subset
@@ -180,15 +196,18 @@ def _prepare(name: str, parsed: VarianceArguments, opened: Run, state: Path, bat
 
     train, method = opened.splits.train, opened.config.method
     of_the_run = name == opened.config.estimator
-    chosen = method.particles != option_defaults(opened.config.estimator).get("particles")
-    known = method if of_the_run else MethodConfig(particles=method.particles if chosen else None)
-    defaults = option_defaults(name)
-    options = {option: value for option, value in {**known.given, **parsed.method.given}.items() if option in defaults}
+    # An own method of the run that is not among these is not here: only a flag may name its class.
+    known = opened.config.estimator
+    own = {} if known not in kinds and opened.config.has_own_estimator else option_defaults(kinds.get(known, known))
+    chosen = method.particles != own.get("particles", method.particles)
+    ours = method if of_the_run else MethodConfig(particles=method.particles if chosen else None)
+    defaults = option_defaults(kinds[name])
+    options = {option: value for option, value in {**ours.given, **parsed.method.given}.items() if option in defaults}
     inputs = train.schema.observed_width + train.schema.context_width
 
     def build(particles: int | None) -> Estimator:
         here = options if particles is None else {**options, "particles": particles}
-        return build_estimator(name, opened.model.latent, inputs=inputs, rows=len(train), options=here)
+        return build_estimator(kinds[name], opened.model.latent, inputs=inputs, rows=len(train), options=here)
 
     estimator, cost = build(None), step_cost(opened.model, build, Subset(train, batch.row_numbers), len(batch))
     lower = "" if name == "enumeration" else " or --particles"
