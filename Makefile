@@ -10,7 +10,7 @@ EXAMPLES := plain_torch lightning_module accelerate_loop torch_distributions pyr
 # Rooms whose tests neither train nor start processes.
 QUICK := $(wildcard tests/test_*.py) $(addprefix tests/,benchmarks data io kernels models) src
 
-.PHONY: help run examples test test-slow quick coverage check bench bench-compare torture release clean
+.PHONY: help run examples docs test test-slow quick coverage check bench bench-compare torture release clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -27,6 +27,10 @@ examples: .venv/.installed-examples  ## run the scripts in examples/ at full len
 	for name in $(EXAMPLES); do \
 		$(BIN)/python examples/$$name.py --resume --out runs/examples/$$name || exit 1; \
 	done
+
+docs: .venv/.installed-docs  ## build the documentation into docs/_build/html (a quarter of a minute)
+	$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build/html
+	@echo docs/_build/html/index.html
 
 check: .venv/.installed-test  ## check style, format, types and import contracts
 	$(BIN)/ruff check .
@@ -70,8 +74,8 @@ release: .venv/.installed  ## build sdist and wheel into dist/ and try the wheel
 		--batch-size 500 --validation-rows 100 --validation-samples 10 --test-samples 10 --out run
 	cd build/empty && ../venv/bin/jsa report run --out report.html
 
-clean:  ## remove .venv and what `make release` built
-	rm -rf .venv build dist
+clean:  ## remove .venv and what `make docs` and `make release` built
+	rm -rf .venv build dist docs/_build
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -84,4 +88,8 @@ clean:  ## remove .venv and what `make release` built
 
 .venv/.installed-examples: .venv/.installed
 	$(INSTALL) --editable ".[examples]"
+	touch $@
+
+.venv/.installed-docs: .venv/.installed
+	$(INSTALL) --editable ".[docs]"
 	touch $@

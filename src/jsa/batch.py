@@ -77,9 +77,9 @@ class Batch:
             training steps of methods with chains need it.
         context: The context of conditional models p(x, h | context), also of any shape.
         known: The known part of each row's latent state, such as a label; NaN marks an unknown value. Known values are
-            not drawn: the model learns p(x, known). See docs/own-models.md.
+            not drawn: the model learns p(x, known). See docs/how-to/known-latents.md.
         weight: How much each row counts in the loss, 0 or more; None if all count alike. The weights should have mean 1
-            over the training rows. See docs/own-models.md.
+            over the training rows. See docs/how-to/weighted-rows.md.
         gaps: Whether values of x may be missing. If None, models that support missing values look at x, for which the
             program waits for its device.
 

@@ -54,7 +54,7 @@ def test_a_chain_with_a_huge_weight_is_named_and_freed(folder: Path | None) -> N
     assert frozen.oldest[0] == (1, 30.0)
     assert frozen.warning is not None
     assert frozen.warning.startswith("33% of the chains have not moved for more than 20 passes (row 1 for 30)")
-    assert "docs/chains.md" in frozen.warning
+    assert "docs/how-to/chain-health.md" in frozen.warning
 
     estimator.chains.forget(torch.tensor([row for row, age in frozen.oldest if age > 20]))
     for _ in range(30):

@@ -1,4 +1,4 @@
-"""What docs/own-models.md says of batch normalization, empty batches, LBFGS, AMP and accumulated gradients."""
+"""What docs/how-to/optimize.md says of batch normalization, empty batches, LBFGS, AMP and accumulated gradients."""
 
 from __future__ import annotations
 

@@ -210,13 +210,3 @@ def test_make_examples_runs_every_example() -> None:
     assert listed
     scripts = {path.stem for path in EXAMPLES.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")}
     assert set(listed[1].split()) == scripts == {*CONTINUES, *POSTERIORS}
-
-
-def test_the_page_quotes_the_examples() -> None:
-    page = (EXAMPLES.parent / "docs" / "other-loops.md").read_text(encoding="utf-8")
-    quoted = [
-        line.strip() for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) for line in block.splitlines()
-    ]
-    scripts = {line.strip() for path in EXAMPLES.glob("*.py") for line in path.read_text(encoding="utf-8").splitlines()}
-    assert len(quoted) > 15
-    assert [line for line in quoted if line not in scripts] == []

@@ -49,7 +49,7 @@ def counting(graph: torch.fx.GraphModule, _: object) -> Callable[..., Any]:
 
 
 class CompiledMethods(BeliefNetwork):
-    """A network whose methods are compiled, as docs/own-models.md has it."""
+    """A network whose methods are compiled, as docs/how-to/optimize.md has it."""
 
     @torch.compile(backend=counting)
     def log_joint(self, batch: Batch, h: Tensor) -> Tensor:

@@ -58,7 +58,7 @@ class FrozenChains:
         if self.visits > 2 * self.rows > 4 * self.visited:
             return (
                 f"only {self.visited} of {self.rows} rows have a chain after {self.visits} visits: give each batch the "
-                "numbers of its rows in the whole data, not in the batch, see docs/chains.md"
+                "numbers of its rows in the whole data, not in the batch, see docs/how-to/other-loops.md"
             )
         for passes, limit in ((20, 0.1), (5, 0.5)):
             if self.shares[passes] > limit:
@@ -66,7 +66,7 @@ class FrozenChains:
                 return (
                     f"{self.shares[passes]:.0%} of the chains have not moved for more than {passes} passes "
                     f"(row {row} for {age:.0f}): q has lost the posterior there; take more particles or a lower "
-                    "learning rate, see docs/chains.md"
+                    "learning rate, see docs/how-to/chain-health.md"
                 )
         return None
 
