@@ -6,7 +6,6 @@ hundred of its images, so that its commands are the ones that a reader types and
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import sys
@@ -24,7 +23,8 @@ from jsa.data.loading import BUILDERS
 ELSEWHERE = ("make", "pip")
 """Commands that are not run here; the first is tested below, the second by `make release`."""
 PAGES = [page for page in pages() if any(block.runs for block in blocks(page))]
-ROWS = 200
+ROWS = 100
+LIBRARIES = (sys.prefix, sys.base_prefix, str(ROOT))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def modules() -> Iterator[None]:
     yield
     sys.path[:] = path
     for name in set(sys.modules) - before:
-        if "." not in str(getattr(sys.modules[name], "__file__", None) or "").rpartition(os.sep)[0]:
+        if not str(getattr(sys.modules[name], "__file__", None) or "").startswith(LIBRARIES):
             del sys.modules[name]
 
 
