@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import jsa
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+# The notebook's process shares its processor with others.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 project = "jsa"
 author = "The jsa developers"

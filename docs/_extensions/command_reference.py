@@ -87,7 +87,9 @@ def _flag(kind: type, field: dataclasses.Field[Any], hint: object, text: str) ->
     bare = getattr(hint, "__origin__", hint) if parts else hint
     limits = declared_ranges(kind).get(field.name)
     default = None if _is_required(field) else _spelled(field.default)
-    name = field.name.upper() if positional else f"--{field.name.replace('_', '-')}"
+    # What is on can only be turned off.
+    flag = f"--{'no-' if field.default is True else ''}{field.name.replace('_', '-')}"
+    name = field.name.upper() if positional else flag
     return Flag(name, "" if positional and not _choices(bare) else _values(bare), default, str(limits or ""), text)
 
 
@@ -98,6 +100,8 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 def _spelled(value: object) -> str:
     if isinstance(value, tuple):
         return " ".join(map(_spelled, value))
+    if value is True:
+        return "on; this turns it off"
     return "" if value is None or value is False else str(value.value if isinstance(value, Enum) else value)
 
 

@@ -1,6 +1,6 @@
 """Run the first example of docs/start.md and keep the first rows of its pictures.
 
-    python docs/pictures/start.py (five minutes)
+python docs/pictures/start.py (five minutes)
 """
 
 from __future__ import annotations

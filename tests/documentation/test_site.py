@@ -58,6 +58,15 @@ def test_drawings_are_part_of_their_page(site: Path) -> None:
     assert "<svg" in read(site, "index").partition('role="main"')[2]
 
 
+def test_the_notebook_was_run(site: Path) -> None:
+    page = read(site, "tutorials/notebook")
+    outputs = page.split('class="cell_output')[1:]
+    assert len(outputs) >= 6
+    # Reconstructions, samples and curves.
+    assert sum("<img" in output for output in outputs) >= 3
+    assert "negative log-likelihood" in page
+
+
 def test_the_search_knows_the_flags_and_the_names(site: Path) -> None:
     index = (site / "searchindex.js").read_text(encoding="utf-8")
     for word in ("rloo", "multi_sample_bounds", "robbin"):
