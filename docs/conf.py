@@ -40,7 +40,8 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#00649a", "color-brand-content": "#00649a"},
     "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
 }
-smartquotes = False
+# Dashes become dashes; quotation marks stay as they are in code.
+smartquotes_action = "D"
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 

@@ -15,8 +15,8 @@ STYLES = {
     "rws": ("RWS", "currentColor", "2 3"),
 }
 """Name, color and dashes. Visible on white and on black; the colors are near those of Okabe and Ito."""
-LEFT, TOP, WIDTH, HEIGHT = 52, 12, 440, 260
-FIRST, LAST, LEAST, MOST = 10, 100, 98.0, 126.0
+LEFT, TOP, WIDTH, HEIGHT = 52, 12, 440, 300
+FIRST, LAST, LEAST, MOST = 20, 100, 96.0, 128.0
 
 
 def curve(method: str) -> list[tuple[int, float]]:
@@ -57,7 +57,7 @@ def drawing() -> str:
             f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2" stroke-dasharray="{dashes}"/>'
         )
         # The names are in the order of the curves, with room between them.
-        place = y(points[-1][1]) if free == float("inf") else max(y(points[-1][1]), free + 15)
+        place = y(points[-1][1]) if free == float("inf") else max(y(points[-1][1]), free + 14)
         free = place
         parts.append(f'<text x="{LEFT + WIDTH + 8}" y="{place + 4:.1f}" fill="{color}">{name}</text>')
     body = "\n".join(parts)
