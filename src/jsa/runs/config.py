@@ -95,9 +95,9 @@ class OutputConfig(Ranged):
     """What a run shows. It changes no result."""
 
     progress: bool = True
-    """Show the progress of the training on standard error."""
+    """Whether the progress of the training is shown on standard error."""
     pictures: bool = True
-    """Draw samples, reconstructions and curves after training."""
+    """Whether samples, reconstructions and curves are drawn after training."""
 
 
 @dataclass(frozen=True)
