@@ -14,9 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
-from jsa.data import IndexedDataset
+from jsa.batch import Batch
 from jsa.data.schema import Schema
 from jsa.data.streams import permutation
 from jsa.data.tables.table import dataset_of
@@ -25,6 +26,7 @@ from jsa.errors import DataError, NumericalError, Range, UsageError, check_at_le
 from jsa.evaluation.codes import compact, encode, most_probable
 from jsa.evaluation.imputation import impute
 from jsa.evaluation.likelihood import evaluating, exact_row_likelihoods, row_likelihoods
+from jsa.evaluation.rows import Rows
 from jsa.front.fit import fit
 from jsa.io.atomic_files import short_lived
 from jsa.latent import LatentSpace
@@ -155,11 +157,12 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
             config=config,
         )
         self.column_classes_, self._seed = classes, seed
-        self.model_ = model.cpu()
+        # In double precision the probabilities of a row do not depend on the other rows.
+        self.model_ = model.cpu().double()
         self.best_epoch_, self.validation_nll_ = run.evaluation.best.epoch, run.evaluation.best.nll
         self.history_ = list(run.folder.read_metrics())
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the probability under q(h | x) that each bit is on, or of each class of each variable, for each row.
 
         With several stochastic layers, these are the variables of the layer next to the data.
@@ -252,13 +255,13 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         order = permutation(len(values), "table split", seed)
         return values.take(np.sort(order[count:])), values.take(np.sort(order[:count]))
 
-    def _known(self, X: ArrayLike) -> IndexedDataset:
+    def _known(self, X: ArrayLike) -> Rows:
         """Return rows of the kind that the model was trained on."""
         check_is_fitted(self, "model_")
         with _mended_by_the_caller():
             values = self._values(X, reset=False)
             refuse_classes_above(values, self.column_classes_, "X")
-            return dataset_of(values, Schema.of(values.columns, self.column_classes_))
+            return _InDoublePrecision(dataset_of(values, Schema.of(values.columns, self.column_classes_)))
 
     def _values(self, X: ArrayLike, *, reset: bool) -> Values:
         if np.ma.is_masked(X):
@@ -278,6 +281,21 @@ class DiscreteLatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Den
         if checked.dtype.kind in "if":
             check_non_negative(checked, type(self).__name__)
         return as_values(checked, "X")
+
+
+class _InDoublePrecision:
+    """A view of rows with x in double precision."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def batch(self, index: torch.Tensor, device: torch.device | None = None) -> Batch:
+        """Return the rows with these numbers."""
+        batch = self._rows.batch(index, device)
+        return replace(batch, x=batch.x.double())
 
 
 def _without_categories(X: Any) -> Any:
