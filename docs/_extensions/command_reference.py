@@ -113,7 +113,7 @@ def _values(hint: object) -> str:
     """Return what a value looks like: choices, or the name of its type."""
     inner = [one for one in get_args(hint) if one not in (type(None), Ellipsis)]
     if choices := _choices(hint):
-        return "{" + ",".join(choices) + "}"
+        return "{" + ", ".join(choices) + "}"
     if get_origin(hint) is tuple:
         return f"{_values(inner[0])} ..."
     if get_origin(hint) is Union or type(hint).__name__ == "UnionType":
