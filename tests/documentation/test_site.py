@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from helpers.pages import ROOT
 from helpers.terminal import Terminal
 from jsa.cli import COMMANDS
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built anew as by `make docs`."""
-    out = tmp_path_factory.mktemp("site")
-    built = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "--quiet", str(ROOT / "docs"), str(out / "html")],
-        capture_output=True,
-        text=True,
-    )
-    assert built.returncode == 0, built.stderr
-    return out / "html"
 
 
 def read(site: Path, page: str) -> str:

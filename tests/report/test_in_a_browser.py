@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from helpers.browser import MISSING, PATIENCE, PROGRAM, browsing
 from helpers.small_reports import run_folder, save
 from helpers.small_results import result
 from jsa.experiments.report import results_page
 from jsa.report.page import write_page
 from jsa.report.run_folders import run_page
 
-PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no chromium or google-chrome on this machine")
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason=MISSING)
 
-FLAGS = (
-    *("--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
-PATIENCE = 60_000
-"""Milliseconds until an answer; a machine with other work to do may need many of them."""
 CHART = '[data-section="curves"] .chart:nth-child(1)'
 LEGEND = '[data-section="curves"] .legend:nth-child(3)'
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
+    with browsing() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
