@@ -446,6 +446,7 @@ METHOD: Any = jsa.JSA
 
 REFUSED: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     "no-model": (lambda: {"model": nn.Linear(2, 2)}, "model is a Linear: give an instance of a subclass of jsa.Latent"),
+    "frozen": (lambda: {"model": model().requires_grad_(False)}, "no parameter of the model is learned: unfreeze some"),
     "class": (lambda: {"model": Convolutional}, "model is a ABCMeta"),
     "iterable": (lambda: {"rows": Stream()}, "rows is an IterableDataset, which has no items by number"),
     "loader": (lambda: {"rows": DataLoader(TensorDataset(images()))}, "rows is a DataLoader.*pass its dataset"),

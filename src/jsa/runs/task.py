@@ -69,6 +69,8 @@ class Task:
         threads = config.machine.threads or torch.get_num_threads()
         config = replace(config.with_switch_epoch, machine=replace(config.machine, threads=threads))
         _check_validation(config, self.rows)
+        if not any(parameter.requires_grad for parameter in self.model.parameters()):
+            raise UsageError("no parameter of the model is learned: unfreeze some with requires_grad_()")
         check_rows_stay(config, method.kind, self.rows.train)
         return replace(self, method=method, config=config)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -87,28 +86,33 @@ def show(folder: RunFolder) -> None:
     print(f"run folder {folder.path}: {', '.join(outputs)}")
 
 
+def _value(arguments: Sequence[str], flag: str) -> str | None:
+    """Return the value that is given for a flag, None without one: the parser, which needs the defaults, says so.
+
+    >>> _value(["--model", "linear"], "--model"), _value(["--model=linear"], "--model"), _value(["--model"], "--model")
+    ('linear', 'linear', None)
+    """
+    for word, following in zip(arguments, [*arguments[1:], None], strict=True):
+        if word == flag:
+            return following
+        if word.startswith(f"{flag}="):
+            return word.removeprefix(f"{flag}=")
+    return None
+
+
 def default_arguments(arguments: Sequence[str]) -> TrainArguments:
     """Return the defaults of all options, given the configuration, model, method and epochs that the arguments name."""
-    first_look = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    first_look.add_argument("--model")
-    first_look.add_argument("--estimator")
-    first_look.add_argument("--epochs", type=int)
-    first_look.add_argument("--steps", type=int)
-    first_look.add_argument("--config", type=expanded)
-    try:
-        named, _ = first_look.parse_known_args(list(arguments))
-    except argparse.ArgumentError:
-        # A flag without its value: the full parser says so.
-        return TrainArguments()
-    base = RunConfig() if named.config is None else read_config(named.config, by_hand=True)
+    config, model, estimator = (_value(arguments, flag) for flag in ("--config", "--model", "--estimator"))
+    base = RunConfig() if config is None else read_config(expanded(Path(config)), by_hand=True)
     if base.has_own_rows:
-        raise UsageError(f"{named.config} is of rows that were given in Python, which no file leads to: call jsa.fit")
-    if named.model is not None and named.model != base.model:
-        base = dataclasses.replace(base, model=named.model, network=None if OWN in named.model else preset(named.model))
-    # What a finished run resolved for its method and its epochs is wrong for others.
-    if named.estimator is not None and named.estimator != base.estimator:
+        raise UsageError(f"{config} is of rows that were given in Python, which no file leads to: call jsa.fit")
+    if model is not None and model != base.model:
+        base = dataclasses.replace(base, model=model, network=None if OWN in model else preset(model))
+    # What a finished run resolved for its method and its length is wrong for others.
+    if estimator is not None and estimator != base.estimator:
         base = dataclasses.replace(base, method=MethodConfig())
-    if (named.epochs or named.steps) is not None and (named.epochs, named.steps) != (base.epochs, base.steps):
+    lengths = (("--epochs", base.epochs), ("--steps", base.steps))
+    if any(_value(arguments, flag) not in (None, str(known)) for flag, known in lengths):
         base = dataclasses.replace(base, steps=None, stages=dataclasses.replace(base.stages, switch_epoch=None))
     given = {one.name: getattr(base, one.name) for one in dataclasses.fields(RunConfig)}
     return TrainArguments(**{**given, "network": base.network or preset("nonlinear")})
