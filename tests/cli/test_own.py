@@ -60,7 +60,9 @@ def test_commands_take_the_model_again(table: Path, jsa: Terminal) -> None:
     jsa("describe run", OWN)
     variance = "variance run --draws 20 --rows 20 --estimators rws helpers.own_models:OtherMethod"
     assert "helpers.own_models:OtherMethod" in jsa(variance, OWN).out
-    jsa("report run --out page.html")
+    # Beside a run that has networks of the library.
+    jsa("train --model linear --latents 3", FLAGS, "--out ours")
+    jsa("report run ours --out page.html")
     assert "helpers.own_models:convolutional" in Path("page.html").read_text()
     for command in ("evaluate run", "encode run", "sample run", "describe run", "variance run"):
         assert "has the model helpers.own_models:convolutional, which no file may load" in jsa.refuses(command)

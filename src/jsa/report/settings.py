@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from jsa.io.json_records import to_record
-from jsa.models.presets import preset
+from jsa.models.presets import NetworkConfig, preset
 from jsa.runs.config import RunConfig
 
 
@@ -20,12 +20,16 @@ class Setting:
 
 
 def flat(config: RunConfig) -> dict[str, str]:
-    """Return every setting by its name on the command line.
+    """Return every setting by its name on the command line; those of networks are not given for an own model.
 
     >>> flat(RunConfig())["learning-rate"], flat(RunConfig())["hidden"], flat(RunConfig())["particles"]
     ('0.0003', '200 200', 'not given')
     """
-    return {name.replace("_", "-"): _text(value) for name, value in _leaves(to_record(config)).items()}
+    found = _leaves(to_record(config))
+    if config.network is None:
+        del found["network"]
+        found |= dict.fromkeys((one.name for one in fields(NetworkConfig)), None)
+    return {name.replace("_", "-"): _text(value) for name, value in found.items()}
 
 
 def changed(config: RunConfig) -> list[Setting]:

@@ -63,7 +63,7 @@ class CheckpointConfig(Ranged):
     """When the state of the training is saved."""
 
     checkpoint_seconds: Annotated[float, real(least=0)] = 30.0
-    """Seconds between checkpoints of the whole state, from which --resume continues. They change no result."""
+    """Seconds between checkpoints of the whole state, from which a stopped run continues. They change no result."""
     snapshot_every: Annotated[int | None, whole(1)] = None
     """Also keep the whole state of every N-th epoch, for jsa variance; none where not given."""
 
