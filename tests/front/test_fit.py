@@ -231,6 +231,12 @@ def test_methods_of_any_form(estimator: Any, name: str, particles: int, tmp_path
     assert np.isfinite(run.metrics["valid_nll"]).all()
 
 
+def test_a_method_that_switches_by_itself_is_left_alone(tmp_path: Path) -> None:
+    # At 60 % of the epochs the trainer would have switched.
+    run = fitted(tmp_path / "run", estimator=partial(jsa.JSA, switch_after=3))
+    assert run.metrics["stage"].tolist() == [1, 1, 1, 2]
+
+
 def test_an_estimator_that_is_made_is_trained(tmp_path: Path) -> None:
     found = model()
     estimator = jsa.JSA(found.latent, rows=96, particles=3, switch_after=2)

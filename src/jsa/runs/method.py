@@ -67,6 +67,11 @@ class Method:
             )
         return cls(method_name(named), named, further)
 
+    @property
+    def switches_itself(self) -> bool:
+        """Whether stage II begins by itself after some passes."""
+        return (self.further.get("switch_after") or getattr(self.made, "switch_after", None)) is not None
+
     def settled(self, config: RunConfig) -> tuple[Method, RunConfig]:
         """Return the method and the configuration with all of its options that one knows and their defaults.
 

@@ -62,9 +62,7 @@ class Task:
         """Return the task with the values that stand for what it leaves open, so that no later default does."""
         method, config = self.method.settled(self.config)
         config = config.with_steps(batches_in_epoch(len(self.rows.train), config.batch_size))
-        made = method.made
-        if config.stages.switch_epoch is None and getattr(made, "switch_after", None) is not None:
-            # It switches by itself.
+        if config.stages.switch_epoch is None and method.switches_itself:
             config = replace(config, stages=replace(config.stages, switch_epoch=config.epochs))
         threads = config.machine.threads or torch.get_num_threads()
         config = replace(config.with_switch_epoch, machine=replace(config.machine, threads=threads))
