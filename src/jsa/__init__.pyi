@@ -84,6 +84,7 @@ from .saved_models import load_model as load_model
 from .saved_models import save_model as save_model
 from .training.callbacks import Callback as Callback
 from .training.progress import TensorBoard as TensorBoard
+from .training.signals import InterruptedRunError as InterruptedRunError
 
 __all__: list[str]
 __version__: str
