@@ -75,7 +75,7 @@ from jsa.training.progress import display, evaluation_progress
 def state(step):
     return SimpleNamespace(progress=SimpleNamespace(epoch=2, step=step))
 
-bar = display(3, 10)
+bar = display(3, 30)
 bar.start(state(10))
 for step in range(11, 21):
     bar.step(state(step))

@@ -87,17 +87,20 @@ def show(folder: RunFolder) -> None:
 
 
 def _value(arguments: Sequence[str], flag: str) -> str | None:
-    """Return the value that is given for a flag, None without one: the parser, which needs the defaults, says so.
+    """Return the last value that is given for a flag, None without one: the parser, which needs the defaults, says so.
 
-    >>> _value(["--model", "linear"], "--model"), _value(["--model=linear"], "--model"), _value(["--model"], "--model")
-    ('linear', 'linear', None)
+    >>> _value(["--model", "linear"], "--model"), _value(["--model"], "--model")
+    ('linear', None)
+    >>> _value(["--model", "linear", "--model=categorical"], "--model")
+    'categorical'
     """
+    found: str | None = None
     for word, following in zip(arguments, [*arguments[1:], None], strict=True):
         if word == flag:
-            return following
-        if word.startswith(f"{flag}="):
-            return word.removeprefix(f"{flag}=")
-    return None
+            found = following
+        elif word.startswith(f"{flag}="):
+            found = word.removeprefix(f"{flag}=")
+    return found
 
 
 def default_arguments(arguments: Sequence[str]) -> TrainArguments:
