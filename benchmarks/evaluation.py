@@ -61,7 +61,9 @@ def gathering(setting: Setting) -> Iterator[Measurement]:
     linear = nn.Linear(variables * classes, outputs)
     times = Interleaved(
         {
-            "gather": lambda: gather_sum(h, linear, classes) if gather_sum_wins(h, classes) else None,
+            "gather": lambda: (
+                gather_sum(h, linear.weight, linear.bias, classes) if gather_sum_wins(h, classes) else None
+            ),
             "product": lambda: linear(h),
         }
     )

@@ -64,6 +64,7 @@ from .evaluation.reconstructions import Reconstructions as Reconstructions
 from .evaluation.reconstructions import reconstruct as reconstruct
 from .evaluation.results import Likelihood as Likelihood
 from .evaluation.rows import TensorRows as TensorRows
+from .evaluation.rows import column_means as column_means
 from .front.fit import fit as fit
 from .front.run import Run as Run
 from .front.run import open_run as open_run

@@ -17,9 +17,10 @@ from helpers.terminal import run_jsa
 from jsa import BeliefNetwork, LatentSpace, Layer
 from jsa.batch import Batch
 from jsa.data import IndexedDataset, load
+from jsa.errors import UsageError
 from jsa.evaluation.ancestral_samples import contexts_of
 from jsa.evaluation.likelihood import Likelihood, likelihood
-from jsa.evaluation.rows import Rows, Subset, TensorRows
+from jsa.evaluation.rows import Rows, Subset, TensorRows, column_means
 from jsa.experiments import worker
 from jsa.front.run import open_run
 from jsa.runs.build import load_splits
@@ -177,3 +178,56 @@ def test_the_variances_of_table_2_are_of_the_first_training_rows(here: Path, mon
     train = load_splits(RunFolder(Path("run")).read_config()).train
     assert taken[0].row_numbers.tolist() == list(range(200)) != Subset.spread(train, 200).numbers.tolist()
     assert torch.equal(taken[0].x, train.batch(torch.arange(200)).x)
+
+
+def rows_with_gaps(count: int) -> tuple[Tensor, Tensor]:
+    """Images of which a quarter of the values is missing, more of them where they are large; and their weights."""
+    torch.manual_seed(0)
+    x = torch.randn(count, 3, 2)
+    return x.masked_fill(torch.rand_like(x) < 0.5 * x.sigmoid(), torch.nan), torch.rand(count)
+
+
+@pytest.mark.parametrize("count", [1, 99, 100, 101, 350])
+def test_column_means_leave_gaps_out(count: int) -> None:
+    x, _ = rows_with_gaps(count)
+    context = torch.arange(3 * count).view(count, 3)
+    found = column_means(TensorRows(x, context))
+    assert found.x is not None
+    assert torch.allclose(found.x, x.nanmean(0), atol=1e-6, equal_nan=True)
+    assert found.context is not None
+    assert torch.allclose(found.context, context.float().mean(0))
+    # The twin that takes a gap for a zero.
+    assert count == 1 or float((found.x - x.nan_to_num(0.0).mean(0)).abs().min()) > 1e-3
+
+
+def test_column_means_respect_weights() -> None:
+    x, weight = rows_with_gaps(250)
+    weight[17] = 0
+    x[17] = 1e6
+    # A weight that is three times as much is the row three times.
+    weight = (4 * weight).round()
+    found = column_means(TensorRows(x, weight=weight)).x
+    assert found is not None
+    assert torch.allclose(found, x.repeat_interleave(weight.long(), 0).nanmean(0), atol=1e-5)
+    assert float((found - x.nanmean(0)).abs().min()) > 1e-3
+
+
+def test_a_column_without_values_has_no_mean() -> None:
+    x = torch.tensor([[torch.nan, 1.0, 2.0], [torch.nan, 3.0, torch.nan]])
+    assert str(column_means(x).x) == "tensor([nan, 2., 2.])"
+    # Only rows that do not count have a value.
+    weighted = column_means(TensorRows(x, weight=torch.tensor([0.0, 1.0]))).x
+    assert str(weighted) == "tensor([nan, 3., nan])"
+    assert column_means(x).context is None
+
+
+def test_the_means_of_digits_are_the_shares_of_ones() -> None:
+    train = load("mnist-threshold").train
+    found = column_means(train).x
+    assert found is not None
+    assert torch.allclose(found, train.batch(torch.arange(len(train))).x.mean(0), atol=1e-6)
+
+
+def test_no_rows_have_no_means() -> None:
+    with pytest.raises(UsageError, match="there are no rows"):
+        column_means(torch.zeros(0, 3))

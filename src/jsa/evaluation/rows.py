@@ -13,9 +13,10 @@ from torch import Tensor
 from jsa.batch import Batch, check_weights
 from jsa.errors import UsageError
 from jsa.model_calls import states_at_once
+from jsa.models.centering import Center
 
 ROWS_READ_AT_ONCE = 100
-"""Number of rows that are read at once to collect their weights; with many classes a row is long."""
+"""Number of rows that are read at once to collect their weights or means; with many classes a row is long."""
 
 Progress = Callable[[int], object]
 """A function that is called with the number of rows finished since the last call."""
@@ -241,6 +242,51 @@ def row_weights(rows: Rows) -> Float64[Tensor, " rows"] | None:
     if not bool(weights.any()):
         raise UsageError(f"the weights of all {len(rows)} rows are zero, so no row counts: give some a positive weight")
     return weights / weights.mean()
+
+
+def column_means(rows: Rows | Tensor) -> Center:
+    """Return the mean of every column of x, and of the context if there is one, for models that are centered.
+
+    Missing values (NaN) are left out, and rows count by their weights. The mean of a column without values is NaN.
+
+    >>> x = torch.tensor([[1.0, 0.0, torch.nan], [0.0, torch.nan, torch.nan], [1.0, 1.0, torch.nan]])
+    >>> column_means(TensorRows(x, weight=torch.tensor([1.0, 1.0, 2.0]))).x
+    tensor([0.7500, 0.6667,    nan])
+    """
+    rows = as_rows(rows)
+    weights = row_weights(rows)
+    x, context = _ColumnSums(), _ColumnSums()
+    done = 0
+    for batch in in_chunks(rows, ROWS_READ_AT_ONCE):
+        weight = torch.ones(len(batch)) if weights is None else weights[done : done + len(batch)]
+        x.add(batch.x, weight)
+        if batch.context is not None:
+            context.add(batch.context, weight)
+        done += len(batch)
+    return Center(x.mean, context.mean)
+
+
+class _ColumnSums:
+    """Sums over rows, in double precision."""
+
+    def __init__(self) -> None:
+        self._total: Tensor | None = None
+
+    def add(self, values: Num[Tensor, "batch *row"], weight: Float[Tensor, " batch"]) -> None:
+        """Add rows with these weights."""
+        values = values.cpu().double().movedim(0, -1)
+        present = ~values.isnan()
+        # A product would spread a missing value to its column.
+        parts = torch.stack([values.where(present, 0) @ weight.double(), present.double() @ weight.double()])
+        self._total = parts if self._total is None else self._total + parts
+
+    @property
+    def mean(self) -> Float[Tensor, " *row"] | None:
+        """The means, NaN where nothing was added; None if no rows were."""
+        if self._total is None:
+            return None
+        total, count = self._total
+        return (total / count).to(torch.get_default_dtype())
 
 
 def states_in_chunk(rows: Rows) -> int:

@@ -13,10 +13,14 @@ from torch import Tensor, nn
 from jsa.distributions import Factorized, factorized
 from jsa.errors import UsageError
 from jsa.latent import Layer
+from jsa.models.centering import uniform_moments
 from jsa.models.presets import Style
 
 IMPOSSIBLE = -1000.0
 """Added to a logit to give probability zero. It is finite, so that zero times it is zero, and fits half precision."""
+
+RAREST_AT_START = 1e-3
+"""The least probability of a value that a new model gives: one that never occurs in training may occur later."""
 
 
 class Perceptron(nn.Module):
@@ -31,6 +35,8 @@ class Perceptron(nn.Module):
         outputs: The width of the output.
         context: The width of the context, 0 for none.
         one_hot: The number of classes if the main input consists of one-hot variables, else 0.
+        centered: The layer whose states are the main input, if the network shall see them with mean 0 and variance 1
+            under the fixed prior: bits as -1 and 1. None shows them as they are.
         style: The activation and the initialization.
     """
 
@@ -42,12 +48,14 @@ class Perceptron(nn.Module):
         *,
         context: int = 0,
         one_hot: int = 0,
+        centered: Layer | None = None,
         style: Style | None = None,
     ) -> None:
         super().__init__()
         style = style or Style()
         self.inputs = inputs
         self.one_hot = one_hot
+        self.shift, self.scale = (0.0, 1.0) if centered is None else uniform_moments(centered)
         widths = [inputs + context, *hidden, outputs]
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
         self.activation = _activation(style)
@@ -67,21 +75,41 @@ class Perceptron(nn.Module):
 
     def of_context(self, context: Float[Tensor, "batch context"]) -> Float[Tensor, "batch hidden"]:
         """Return the context's part of the first product, with the bias."""
-        return F.linear(context, self.first.weight[:, self.inputs :], self.first.bias)
+        _, bias = self._of_main()
+        return F.linear(context, self.first.weight[:, self.inputs :], bias)
+
+    def start_at(self, outputs: Float[Tensor, " outputs"]) -> None:
+        """Let the first outputs begin about these values: their bias."""
+        last = self.layers[-1]
+        assert isinstance(last, nn.Linear)
+        with torch.no_grad():
+            last.bias[: len(outputs)] = outputs
+
+    def _of_main(self) -> tuple[Tensor, Tensor]:
+        """Return the weight and the bias of the first product, for the main input as it is before centering.
+
+        Weights are fewer than states, so centering changes them.
+        """
+        weight, bias = self.first.weight, self.first.bias
+        if self.first.in_features > self.inputs:
+            weight = weight[:, : self.inputs]
+        if (self.shift, self.scale) == (0.0, 1.0):
+            return weight, bias
+        weight = weight / self.scale
+        return weight, bias - self.shift * weight.sum(-1)
 
     def forward(
         self, main: Float[Tensor, "*samples inputs"], of_context: Float[Tensor, "batch hidden"] | None = None
     ) -> Float[Tensor, "*samples outputs"]:
         """Return the output for each main input, given the part of its row's context from ``of_context``."""
-        first, *rest = self.layers
-        assert isinstance(first, nn.Linear)
+        weight, bias = self._of_main()
         if of_context is not None:
-            value = F.linear(main, first.weight[:, : self.inputs]).add_(of_context)
+            value = F.linear(main, weight).add_(of_context)
         elif self.one_hot and gather_sum_wins(main, self.one_hot):
-            value = gather_sum(main, first, self.one_hot)
+            value = gather_sum(main, weight, bias, self.one_hot)
         else:
-            value = first(main)
-        for linear in rest:
+            value = F.linear(main, weight, bias)
+        for linear in list(self.layers)[1:]:
             value = linear(self.activation(value))
         return value
 
@@ -108,6 +136,16 @@ class Conditional(nn.Module):
         """Return the distribution of the layer."""
         parameters = self.network(main, of_context)
         return factorized(self.layer, parameters if self.impossible is None else parameters + self.impossible)
+
+    def start_at(self, mean: Float[Tensor, " width"]) -> None:
+        """Let the variables begin with about these means."""
+        match self.layer.kind:
+            case "bernoulli":
+                self.network.start_at(mean.logit(RAREST_AT_START))
+            case "categorical":
+                self.network.start_at(mean.clamp_min(RAREST_AT_START).log())
+            case "gaussian":
+                self.network.start_at(mean)
 
 
 def impossible_values(layer: Layer, values: Sequence[int] | None) -> Float[Tensor, " parameters"] | None:
@@ -172,19 +210,22 @@ def gather_sum_wins(h: Float[Tensor, "*samples width"], classes: int) -> bool:
 
 
 def gather_sum(
-    h: Float[Tensor, "*samples width"], linear: nn.Linear, classes: int
+    h: Float[Tensor, "*samples width"],
+    weight: Float[Tensor, "outputs width"],
+    bias: Float[Tensor, " outputs"],
+    classes: int,
 ) -> Float[Tensor, "*samples outputs"]:
-    """Apply the linear map to one-hot vectors, whose variables are side by side.
+    """Apply a linear map to one-hot vectors, whose variables are side by side.
 
     Example:
         >>> linear = nn.Linear(6, 2)
         >>> h = torch.tensor([[1.0, 0, 0, 0, 1, 0]])
-        >>> torch.allclose(gather_sum(h, linear, classes=3), linear(h))
+        >>> torch.allclose(gather_sum(h, linear.weight, linear.bias, classes=3), linear(h))
         True
     """
     variables = h.shape[-1] // classes
     # A product with 0, 1, 2, ... finds the classes in a fifth of the time of argmax.
     chosen = (h.reshape(-1, classes) @ torch.arange(classes, dtype=h.dtype)).long().view(-1, variables)
     rows = chosen + classes * torch.arange(variables)
-    total = F.embedding_bag(rows, linear.weight.t().contiguous(), mode="sum") + linear.bias
+    total = F.embedding_bag(rows, weight.t().contiguous(), mode="sum") + bias
     return total.view(*h.shape[:-1], -1)

@@ -7,11 +7,9 @@ the value itself, given the observed values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from jsa.batch import Batch
 from jsa.distributions import Factorized
@@ -19,14 +17,14 @@ from jsa.latent import Layer
 from jsa.models.networks import Perceptron
 
 
-@dataclass(frozen=True)
-class Observations:
+class Observations(nn.Module):
     """Observations of one kind.
 
-    Attributes:
+    Args:
         layer: The variables of an observation.
         missing: Whether values may be missing.
         indicators: Whether the inference network also sees which values are missing. If not, it sees zeros.
+        mean: What the inference network sees subtracted from the observed values; None for nothing.
 
     Example:
         >>> answers = Observations(Layer("bernoulli", 3), missing=True, indicators=True)
@@ -38,9 +36,16 @@ class Observations:
         tensor([-1.3863])
     """
 
-    layer: Layer
-    missing: bool
-    indicators: bool
+    mean: Tensor | None
+
+    def __init__(
+        self, layer: Layer, missing: bool, indicators: bool, mean: Float[Tensor, " width"] | None = None
+    ) -> None:
+        super().__init__()
+        self.layer = layer
+        self.missing = missing
+        self.indicators = indicators
+        self.register_buffer("mean", mean)
 
     @property
     def width(self) -> int:
@@ -48,7 +53,7 @@ class Observations:
         return 2 * self.layer.width if self._are_added else self.layer.width
 
     def start_neutral(self, network: Perceptron) -> None:
-        """Make a new inference network treat a missing value as a zero until it has learned better.
+        """Make a new inference network treat a missing value as a zero, or as the mean, until it has learned better.
 
         Otherwise a variable without missing values in training would meet random weights when one is missing later.
         """
@@ -58,9 +63,10 @@ class Observations:
     def seen(self, batch: Batch) -> Float[Tensor, "batch seen"]:
         """Return the input of the inference network: 0 for missing values, and beside them which ones are missing.
 
-        A one-hot vector of zeros needs no indicator of its own.
+        A one-hot vector of zeros needs no indicator of its own. The mean is subtracted first, so that 0 stands for it.
         """
-        x, missing = batch.x, self._missing(batch)
+        missing = self._missing(batch)
+        x = batch.x if self.mean is None else batch.x - self.mean
         there = x if missing is None else x.masked_fill(missing, 0)
         if not self._are_added:
             return there

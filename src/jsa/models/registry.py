@@ -10,6 +10,7 @@ from jsa.io.arguments import make
 from jsa.latent import LatentSpace, Layer
 from jsa.model import LatentVariableModel
 from jsa.models.belief_network import BeliefNetwork
+from jsa.models.centering import Center
 from jsa.models.presets import NetworkConfig
 from jsa.models.structured_prediction import StructuredPrediction
 from jsa.saved_models import class_name
@@ -22,6 +23,7 @@ def build_model(
     *,
     indicators: bool = False,
     values: Sequence[int] | None = None,
+    center: Center | None = None,
 ) -> BeliefNetwork | StructuredPrediction:
     """Build the model of a configuration for these observations, which may have missing values.
 
@@ -31,6 +33,8 @@ def build_model(
         context: The width of the context, 0 for none.
         indicators: Whether the inference network sees which values are missing.
         values: For each variable of ``observed``, the number of values that it can take, the first ones; None for all.
+        center: The means of the training rows, from ``jsa.column_means(rows)``, about which the model is centered from
+            its first step on; ``Center()`` if the means are to be loaded with the weights. None centers nothing.
 
     Example:
         >>> from jsa.models.presets import preset
@@ -46,7 +50,8 @@ def build_model(
             "a conditional model needs data with a context, and other models need data without one: choose another "
             "model, or split off a context with Splits.split_context"
         )
-    options: dict[str, Any] = {"style": config, "missing": True, "indicators": indicators, "values": values}
+    options: dict[str, Any] = {"style": config, "missing": True, "indicators": indicators}
+    options |= {"values": values, "center": center}
     if config.conditional:
         return StructuredPrediction(observed, context, latent, config.hidden, **options)
     return BeliefNetwork(observed, latent, config.hidden, prior=config.prior, **options)
