@@ -15,12 +15,13 @@ import jsa.chains
 import jsa.data
 import jsa.estimators
 import jsa.kernels
+import jsa.models
 import jsa.testing
 from jsa.data import names
 from jsa.estimators.registry import ESTIMATORS
 
 ROOT = Path(__file__).parents[2]
-PUBLIC = (jsa, jsa.testing, jsa.estimators, jsa.chains, jsa.kernels, jsa.data)
+PUBLIC = (jsa, jsa.testing, jsa.estimators, jsa.models, jsa.chains, jsa.kernels, jsa.data)
 
 
 def page(*names: str) -> str:

@@ -14,7 +14,19 @@ from torch import Tensor, nn
 from helpers.methods import BITS_ONLY, CLASSES_ONLY, NAMES, estimator_of
 from helpers.refusals import refuses
 from helpers.small_models import STYLE, randomize
-from jsa import Batch, BeliefNetwork, LatentSpace, Layer, StructuredPrediction, Style, load_model
+from jsa import (
+    Batch,
+    BeliefNetwork,
+    LatentSpace,
+    Layer,
+    StructuredPrediction,
+    Style,
+    column_means,
+    fit,
+    likelihood,
+    load_model,
+    open_run,
+)
 from jsa.errors import CheckpointError
 from jsa.io.tensor_files import load_tensors
 from jsa.models import Center, Centered
@@ -353,6 +365,20 @@ def test_weights_of_a_run_bring_the_center(name: str, tmp_path: Path) -> None:
     assert max(largest_differences(computed(model, batch, h), computed(again, batch, h)).values()) == 0
     with pytest.raises(CheckpointError, match=r"belongs to another model: .*mean is .* there and missing"):
         load_weights(MODELS[name](None).double(), tmp_path / "best")
+
+
+def test_a_run_folder_rebuilds_a_centered_model(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.bernoulli(torch.linspace(0, 0.9, 4).expand(200, 4))
+    settings = {"progress": False, "pictures": False}
+    run = fit(MODELS["bits"](column_means(x)), x, epochs=1, out=tmp_path / "run", config=settings)
+    opened = open_run(tmp_path / "run").model
+    mean = opened.state_dict()["observations.mean"]
+    assert torch.equal(mean, x.mean(0))
+    assert likelihood(opened, x, 5).nll == likelihood(run.model, x, 5).nll
+    # The twin that keeps the weights and forgets the means.
+    mean.zero_()
+    assert likelihood(opened, x, 5).nll != likelihood(run.model, x, 5).nll
 
 
 @pytest.mark.parametrize("name", ["linear", "categorical", "structured"])
