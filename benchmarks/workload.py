@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -142,13 +142,13 @@ def _recorded_visits(estimator: Estimator) -> Iterator[list[int]]:
     if not isinstance(estimator, PersistentEstimator):
         yield visited
         return
-    move = estimator.move
+    move: Callable[..., Trajectory] = estimator.kernel.move
 
-    def recorded(*arguments: object) -> Trajectory:
-        trajectory = move(*arguments)  # type: ignore[arg-type]
+    def recorded(*arguments: object, **named: object) -> Trajectory:
+        trajectory = move(*arguments, **named)
         visited.append(int((trajectory.multiplicities > 0).sum()))
         return trajectory
 
-    estimator.move = recorded  # type: ignore[method-assign, assignment]
+    vars(estimator.kernel)["move"] = recorded
     yield visited
-    del estimator.move
+    del vars(estimator.kernel)["move"]

@@ -41,14 +41,14 @@ def draws_only(example: Example, draws: Callable[[tuple[int, ...]], Tensor], bat
 
 def starts_of_a_step(estimator: PersistentEstimator, example: Example, batch: Batch) -> Tensor:
     """The first candidates of a step, whatever the stage."""
-    move: Callable[..., Trajectory] = estimator.move
+    move: Callable[..., Trajectory] = estimator.kernel.move
     trajectories: list[Trajectory] = []
 
-    def recorded(*arguments: object) -> Trajectory:
-        trajectories.append(move(*arguments))
+    def recorded(*arguments: object, **named: object) -> Trajectory:
+        trajectories.append(move(*arguments, **named))
         return trajectories[-1]
 
-    vars(estimator)["move"] = recorded
+    vars(estimator.kernel)["move"] = recorded
     estimator(example.model, batch)
     return trajectories[0].candidates[0]
 

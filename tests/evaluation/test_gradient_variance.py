@@ -18,8 +18,7 @@ from jsa import JSA, Batch, LatentVariableModel, Stage
 from jsa.estimators import Enumeration, Hybrid, LeaveOneOut, Reinforce
 from jsa.evaluation.gradient_variance import gradient_report
 from jsa.evaluation.moments import Moments
-from jsa.evaluation.posterior_gradient import PosteriorGradient, posterior_gradient
-from jsa.kernels import metropolis_independence
+from jsa.evaluation.posterior_gradient import PosteriorGradient, posterior_gradient, posterior_moves
 from jsa.parameter_groups import parameter_groups
 
 MODULE = "jsa.evaluation.posterior_gradient"
@@ -154,7 +153,7 @@ def test_frozen_parameters_and_no_gradients_outside_are_no_hindrance(frozen: str
 def counted_moves() -> Iterator[list[int]]:
     """The moves of every call of the sampler."""
     made: list[int] = []
-    with mock.patch(f"{MODULE}.metropolis_independence", wraps=metropolis_independence) as sampler:
+    with mock.patch(f"{MODULE}.posterior_moves", wraps=posterior_moves) as sampler:
         yield made
     made += [call.args[-1] for call in sampler.call_args_list]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 import torch
 
-from helpers.path_laws import Rule, kernel, transition_matrix
+from helpers.path_laws import Rule, transition_matrix
+from helpers.path_laws import kernel as kernel_of
 from helpers.significance import assert_frequencies
 from helpers.small_models import Enumerated, Example, state_numbers
 from jsa.experiments.worker import stale_weight_path
 from jsa.importance import independence_path
-from jsa.kernels import Trajectory, conditional_importance, metropolis_independence
+from jsa.kernels import ConditionalImportance, Independence, Kernel, MetropolisHastings, Repeat, Target
 from jsa.model_calls import posterior_of
 from jsa.testing.gradients import repeated
 
@@ -42,10 +42,11 @@ def three_moves(inference: torch.Tensor, log_weights: torch.Tensor) -> torch.Ten
 
 
 Definition = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-KERNELS: list[tuple[Callable[..., Trajectory], Definition]] = [
-    (partial(metropolis_independence, moves=1), transition_matrix),
-    (partial(metropolis_independence, moves=3), three_moves),
-    (partial(conditional_importance, proposals=2), importance_matrix),
+INDEPENDENCE = MetropolisHastings(Independence())
+KERNELS: list[tuple[Kernel, Definition]] = [
+    (INDEPENDENCE, transition_matrix),
+    (Repeat(INDEPENDENCE, 3), three_moves),
+    (ConditionalImportance(2), importance_matrix),
 ]
 
 
@@ -64,7 +65,7 @@ def test_a_move_is_reversible_for_the_posterior(exact: Enumerated, definition: D
 def test_the_path_makes_moves_of_the_transition_matrix(exact: Enumerated, moves: int) -> None:
     for _, inference, log_weights in columns(exact):
         expected = transition_matrix(inference, log_weights).matrix_power(moves)
-        found = kernel(independence_path, inference, log_weights, moves)
+        found = kernel_of(independence_path, inference, log_weights, moves)
         assert (found - expected).abs().max() < 1e-12
 
 
@@ -73,23 +74,23 @@ def test_the_path_makes_moves_of_the_transition_matrix(exact: Enumerated, moves:
 def test_stale_weights_break_the_invariance(exact: Enumerated, rule: Rule, invariant: bool, moves: int) -> None:
     """The power of the check: comparing each proposal with the initial weight does not pass it."""
     change = max(
-        float((posterior @ kernel(rule, inference, log_weights, moves) - posterior).abs().max())
+        float((posterior @ kernel_of(rule, inference, log_weights, moves) - posterior).abs().max())
         for posterior, inference, log_weights in columns(exact)
     )
     sys.stdout.write(f"\n{rule.__name__}, n = {moves}: max |p T^n - p| = {change:.2e}\n")
     assert change < 1e-12 if invariant else change > 1e-3
 
 
-@pytest.mark.parametrize(("move", "definition"), KERNELS)
+@pytest.mark.parametrize(("kernel", "definition"), KERNELS)
 def test_sampled_moves_have_the_law_of_the_matrix(
-    example: Example, exact: Enumerated, move: Callable[..., Trajectory], definition: Definition
+    example: Example, exact: Enumerated, kernel: Kernel, definition: Definition
 ) -> None:
     chains = 2_000
     for row, (_, inference, log_weights) in enumerate(columns(exact)):
         expected = definition(inference, log_weights)
         alike = repeated(example.batch.take(torch.tensor([row])), chains * len(exact.states))
         start = torch.arange(len(exact.states)).repeat_interleave(chains)
-        moved = move(example.model, alike, posterior_of(example.model, alike), exact.states[start])
+        moved = kernel.move(Target(example.model, alike), exact.states[start])
         for state, ends in enumerate(state_numbers(example.model, moved.last).split(chains)):
             assert_frequencies(ends, expected[state])
 
@@ -97,7 +98,7 @@ def test_sampled_moves_have_the_law_of_the_matrix(
 def test_trajectory_is_consistent_and_has_no_graph(example: Example) -> None:
     posterior = posterior_of(example.model, example.batch)
     initial = posterior.sample((1,))[0]
-    moved = metropolis_independence(example.model, example.batch, posterior, initial, moves=4)
+    moved = INDEPENDENCE.move(Target(example.model, example.batch, posterior), initial, 4)
     assert torch.equal(moved.candidates[0], initial)
     joint = example.model.log_joint(example.batch, moved.candidates)
     assert torch.equal(moved.log_weights, joint - posterior.log_prob(moved.candidates))

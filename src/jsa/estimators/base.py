@@ -18,6 +18,7 @@ from jsa.batch import Batch, Estimate
 from jsa.chains import ChainCache
 from jsa.errors import UsageError, shortened
 from jsa.io.arguments import by_name
+from jsa.kernels import Kernel
 from jsa.latent import LatentSpace
 from jsa.model import LatentVariableModel
 from jsa.model_calls import EvaluatedStates, evaluate, posterior_of
@@ -120,6 +121,8 @@ def _in_brief(value: object) -> str:
         return ""
     if isinstance(value, Enum):
         return value.name
+    if isinstance(value, Kernel):
+        return repr(value)
     plain = isinstance(value, bool | int | float | LatentSpace | PurePath | torch.device | torch.dtype)
     if plain or isinstance(value, str):
         return shortened(value if plain else repr(value))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from torch import Tensor
-
 from jsa.estimators.base import Description
+from jsa.estimators.gradient_states import Gradient
 from jsa.estimators.persistent import PersistentEstimator
-from jsa.kernels.trajectory import Trajectory
 
 
 class Hybrid(PersistentEstimator):
@@ -21,6 +19,7 @@ class Hybrid(PersistentEstimator):
     follows the posterior.
     """
 
+    default_gradient: ClassVar[Gradient] = "conditional-importance"
     description: ClassVar[Description] = Description(
         optimizes="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
         unbiased="in stage II, when the chains follow the posterior; stage I is biased",
@@ -28,7 +27,3 @@ class Hybrid(PersistentEstimator):
         decoder_evaluations="n + 1, and a backward over the states that count",
         reference="this library",
     )
-
-    def weigh(self, trajectory: Trajectory) -> Tensor:
-        """Return the normalized weights of the state and the proposals."""
-        return trajectory.log_weights.softmax(0)

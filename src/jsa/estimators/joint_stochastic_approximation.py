@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from torch import Tensor
-
 from jsa.estimators.base import Description
 from jsa.estimators.persistent import PersistentEstimator
-from jsa.kernels.trajectory import Trajectory
 
 
 class JSA(PersistentEstimator):
@@ -31,7 +28,15 @@ class JSA(PersistentEstimator):
         >>> estimate = estimator(model, Batch(data[rows], rows))
         >>> estimate.loss.backward()
         >>> sorted(estimate.diagnostics)
-        ['acceptance', 'cached_state_win_rate', 'chain_age', 'effective_sample_size', 'frozen_share']
+        ['acceptance', 'cached_state_win_rate', 'chain_age', 'changed_per_evaluation', 'effective_sample_size',
+         'frozen_share']
+
+    On a trained model almost no whole state is accepted any more. Blocks of variables are, and the gradient at the last
+    state alone costs less:
+
+        >>> from jsa.kernels import Block, Cycle, Independence, MetropolisHastings, Repeat
+        >>> kernel = Cycle(MetropolisHastings(Independence()), Repeat(MetropolisHastings(Block()), 4))
+        >>> mixing = JSA(model.latent, rows=len(data), kernel=kernel, gradient="last")
 
     References:
         Ou and Song, Joint stochastic approximation and its application to learning discrete latent variable models,
@@ -45,7 +50,3 @@ class JSA(PersistentEstimator):
         decoder_evaluations="n + 1, and a backward over the states visited",
         reference="Ou & Song, UAI 2020",
     )
-
-    def weigh(self, trajectory: Trajectory) -> Tensor:
-        """Return the share of moves after which the chain was at each candidate."""
-        return trajectory.multiplicities.to(trajectory.log_weights.dtype) / self.particles

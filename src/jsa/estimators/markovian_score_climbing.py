@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from torch import Tensor
-
-from jsa.batch import Batch
 from jsa.estimators.base import Description
+from jsa.estimators.gradient_states import Gradient
 from jsa.estimators.persistent import PersistentEstimator
-from jsa.kernels.conditional_importance import conditional_importance
-from jsa.kernels.trajectory import Trajectory
-from jsa.model import LatentVariableModel
-from jsa.model_calls import BatchPosterior
+from jsa.kernels import ConditionalImportance, Kernel
 
 
 class MarkovianScoreClimbing(PersistentEstimator):
@@ -26,6 +21,7 @@ class MarkovianScoreClimbing(PersistentEstimator):
         Naesseth, Lindsten and Blei, Markovian score climbing: variational inference with KL(p||q), NeurIPS 2020.
     """
 
+    default_gradient: ClassVar[Gradient] = "conditional-importance"
     description: ClassVar[Description] = Description(
         optimizes="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
         unbiased="in stage II, when the chains follow the posterior; stage I is biased",
@@ -34,12 +30,7 @@ class MarkovianScoreClimbing(PersistentEstimator):
         reference="Naesseth et al., NeurIPS 2020",
     )
 
-    def move(
-        self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, initial: Tensor | None
-    ) -> Trajectory:
-        """Move by conditional importance sampling."""
-        return conditional_importance(model, batch, posterior, initial, self.particles)
-
-    def weigh(self, trajectory: Trajectory) -> Tensor:
-        """Return the normalized weights of the state and the proposals."""
-        return trajectory.log_weights.softmax(0)
+    @staticmethod
+    def moves_of(particles: int) -> Kernel:
+        """Return one move of conditional importance sampling with this many proposals."""
+        return ConditionalImportance(particles)

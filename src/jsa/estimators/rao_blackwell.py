@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from torch import Tensor
-
 from jsa.estimators.base import Description
+from jsa.estimators.gradient_states import Gradient
 from jsa.estimators.persistent import PersistentEstimator
-from jsa.importance import occupancy
-from jsa.kernels.trajectory import Trajectory
 
 
 class RaoBlackwellJSA(PersistentEstimator):
@@ -26,6 +23,7 @@ class RaoBlackwellJSA(PersistentEstimator):
         Casella and Robert, Rao-Blackwellization of sampling schemes, Biometrika 83 (1996).
     """
 
+    default_gradient: ClassVar[Gradient] = "rao-blackwell"
     description: ClassVar[Description] = Description(
         optimizes="log p(x) for theta, KL(p(h|x) || q(h|x)) for phi",
         unbiased="in stage II, when the chains follow the posterior; stage I is biased",
@@ -33,7 +31,3 @@ class RaoBlackwellJSA(PersistentEstimator):
         decoder_evaluations="n + 1, and a backward over the states that count",
         reference="Casella & Robert, Biometrika 1996; this library",
     )
-
-    def weigh(self, trajectory: Trajectory) -> Tensor:
-        """Return the expected share of moves after which the chain is at each candidate."""
-        return occupancy(trajectory.log_weights)

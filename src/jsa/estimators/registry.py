@@ -76,8 +76,10 @@ def method_name(kind: type[Estimator]) -> str:
     return next(names, f"{kind.__module__}:{kind.__qualname__}")
 
 
-_NOT_OPTIONS = frozenset({"latent", "inputs", "rows", "stage", "switch_after", "cache_folder", "device"})
-"""Arguments that follow from the model, the data and the machine."""
+_NOT_OPTIONS = frozenset(
+    {"latent", "inputs", "rows", "stage", "switch_after", "cache_folder", "device", "kernel", "gradient"}
+)
+"""Arguments that follow from the model, the data and the machine, or that are given in Python only."""
 
 
 def option_defaults(method: str | type[Estimator]) -> dict[str, object]:

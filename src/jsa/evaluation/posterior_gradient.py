@@ -13,7 +13,7 @@ from jsa.errors import UsageError
 from jsa.estimators import Enumeration
 from jsa.estimators.weighted import weighted_loss
 from jsa.evaluation.moments import GROUPS, Moments, gradient_vectors, group_sizes
-from jsa.kernels import metropolis_independence
+from jsa.kernels import Independence, MetropolisHastings, Target, Trajectory
 from jsa.model import LatentVariableModel
 from jsa.model_calls import BatchPosterior, posterior_of
 from jsa.parameter_groups import parameter_groups
@@ -71,9 +71,9 @@ def posterior_gradient(
     for size in group_sizes(moves - before):
         part: dict[str, Tensor] = {}
         for count in _rounds(size):
-            posterior = posterior_of(model, batch)
+            target = Target(model, batch)
             with torch.no_grad():
-                trajectory = metropolis_independence(model, batch, posterior, state, count).checked(batch)
+                trajectory = posterior_moves(target, state, count)
             state = trajectory.last
             weights = trajectory.multiplicities.to(state.dtype) / count
             loss = weighted_loss(model, batch, trajectory.evaluated, weights).loss
@@ -101,8 +101,13 @@ def check_reference_moves(moves: int, burn_in: int = 0) -> None:
 def moved(model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, state: Tensor, moves: int) -> Tensor:
     """Return the states of chains after this many moves."""
     for count in _rounds(moves):
-        state = metropolis_independence(model, batch, posterior, state, count).checked(batch).last
+        state = posterior_moves(Target(model, batch, posterior), state, count).last
     return state
+
+
+def posterior_moves(target: Target, state: Tensor, count: int) -> Trajectory:
+    """Move the long chains this many times."""
+    return MetropolisHastings(Independence()).move(target, state, count).checked(target.batch)
 
 
 def _rounds(moves: int) -> Iterator[int]:

@@ -13,7 +13,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from jsa.batch import Batch
 from jsa.errors import UsageError
 from jsa.estimators import JSA
 from jsa.estimators.base import Description
@@ -26,10 +25,9 @@ from jsa.front.run import open_run
 from jsa.io.atomic_files import remove_leftovers, write_bytes, write_text
 from jsa.io.json_records import to_record
 from jsa.io.lock import InUseError
-from jsa.kernels.trajectory import Trajectory, evaluate_candidates
+from jsa.kernels import Kernel, Target, Trajectory
+from jsa.kernels.target import Start
 from jsa.learner import Learner
-from jsa.model import LatentVariableModel
-from jsa.model_calls import BatchPosterior
 from jsa.runs.build import configured_model, load_splits, resume, train
 from jsa.runs.config import RunConfig
 from jsa.runs.folder import RunFolder
@@ -58,13 +56,27 @@ class StaleWeightJSA(JSA):
         reference="the program published with Ou & Song, UAI 2020",
     )
 
-    def move(
-        self, model: LatentVariableModel, batch: Batch, posterior: BatchPosterior, initial: Tensor | None
-    ) -> Trajectory:
+    @staticmethod
+    def moves_of(particles: int) -> Kernel:
+        """Return the moves that never update the weight that acceptance compares with."""
+        return _StaleWeight(particles)
+
+
+class _StaleWeight(Kernel):
+    """The moves of the published program: no kernel of the posterior."""
+
+    independent = True
+
+    def __init__(self, proposals: int) -> None:
+        super().__init__()
+        self.proposals = proposals
+
+    def move(self, target: Target, chains: Start = None, times: int = 1, *, adapt: bool = False) -> Trajectory:
         """Move the chains of a batch without ever updating the weight that acceptance compares with."""
-        evaluated = evaluate_candidates(model, batch, posterior, initial, self.particles)
-        uniforms = torch.rand(self.particles, len(batch), dtype=evaluated.h.dtype, device=evaluated.h.device)
-        return Trajectory(evaluated, stale_weight_path(evaluated.log_weights, uniforms))
+        evaluated = target.candidates(chains, self.proposals)
+        uniforms = torch.rand(self.proposals, len(target.batch), dtype=evaluated.h.dtype, device=evaluated.h.device)
+        path = stale_weight_path(evaluated.log_weights, uniforms)
+        return Trajectory(evaluated, path, tuple(range(1, self.proposals + 1)))
 
 
 def stale_weight_path(log_weights: Tensor, uniforms: Tensor) -> Tensor:

@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from jsa.batch import Batch
-from jsa.kernels.trajectory import Trajectory, evaluate_candidates
-from jsa.model import LatentVariableModel
-from jsa.model_calls import BatchPosterior
+from jsa.errors import check_at_least
+from jsa.kernels.base import Kernel
+from jsa.kernels.target import Start, Target
+from jsa.kernels.trajectory import Trajectory, one_after_another
 
 
-def conditional_importance(
-    model: LatentVariableModel,
-    batch: Batch,
-    posterior: BatchPosterior,
-    initial: Float[Tensor, "batch width"] | None,
-    proposals: int,
-) -> Trajectory:
-    """Make one move of each row's chain: to its state or a proposal, chosen in proportion to their weights.
+class ConditionalImportance(Kernel):
+    """Move to the current state or one of some draws of q(h | x), chosen in proportion to their weights.
 
-    Without an initial state the chain starts from a draw of q. The candidates are evaluated with a graph if gradients
-    are enabled.
+    It is reversible for the target.
+
+    Args:
+        proposals: The number of draws for each move.
 
     References:
         Naesseth, Lindsten and Blei, Markovian score climbing: variational inference with KL(p||q), NeurIPS 2020.
     """
-    evaluated = evaluate_candidates(model, batch, posterior, initial, proposals)
-    # The candidate into whose part of the summed weights the uniform falls. If no candidate has any weight the sums are
-    # NaN, no comparison holds, and the chain stays.
-    sums = evaluated.log_weights.softmax(0).cumsum(0)
-    uniforms = torch.rand(len(batch), dtype=evaluated.log_weights.dtype, device=evaluated.h.device)
-    chosen = (uniforms * sums[-1] >= sums[:-1]).sum(0)
-    return Trajectory(evaluated, chosen.unsqueeze(0))
+
+    independent = True
+
+    def __init__(self, proposals: int = 2) -> None:
+        super().__init__()
+        check_at_least(1, proposals=proposals)
+        self.proposals = proposals
+
+    def extra_repr(self) -> str:
+        return f"{self.proposals}"
+
+    def move(self, target: Target, chains: Start = None, times: int = 1, *, adapt: bool = False) -> Trajectory:
+        return one_after_another([partial(self._move, target)] * times, chains)
+
+    def _move(self, target: Target, chains: Start) -> Trajectory:
+        evaluated = target.candidates(chains, self.proposals)
+        # The candidate into whose part of the summed weights the uniform falls. If no candidate has any weight the sums
+        # are NaN, no comparison holds, and the chain stays.
+        sums = target.log_weights(evaluated).softmax(0).cumsum(0)
+        uniforms = torch.rand(len(target.batch), dtype=evaluated.log_weights.dtype, device=evaluated.h.device)
+        chosen = (uniforms * sums[-1] >= sums[:-1]).sum(0)
+        fresh = tuple(range(1, self.proposals + 1))
+        return Trajectory(evaluated, chosen.unsqueeze(0), fresh, "conditional_importance")

@@ -1,34 +1,19 @@
-"""Metropolis independence sampling: proposals from q(h | x), whatever the current state."""
+"""Proposals from q(h | x), whatever the current state."""
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from typing import ClassVar
 
-from jsa import importance
-from jsa.batch import Batch
-from jsa.kernels.trajectory import Trajectory, evaluate_candidates
-from jsa.model import LatentVariableModel
-from jsa.model_calls import BatchPosterior
+from torch import nn
 
 
-def metropolis_independence(
-    model: LatentVariableModel,
-    batch: Batch,
-    posterior: BatchPosterior,
-    initial: Float[Tensor, "batch width"] | None,
-    moves: int,
-) -> Trajectory:
-    """Move each row's chain from its initial state, or from a draw of q, with the inference model as proposal.
+class Independence(nn.Module):
+    """Proposals of whole states from q(h | x): variables of every kind move together.
 
-    The weight of the initial state is computed here, under the current parameters: a weight from an earlier step
-    belongs to another model and would break the invariance. The candidates are evaluated with a graph if gradients are
-    enabled.
+    They do not depend on the chain, so ``MetropolisHastings`` draws and evaluates those of all moves at once.
 
     References:
         Liu, Monte Carlo Strategies in Scientific Computing (Springer, 2008), section 5.4.2.
     """
-    evaluated = evaluate_candidates(model, batch, posterior, initial, moves)
-    uniforms = torch.rand(moves, len(batch), dtype=evaluated.log_weights.dtype, device=evaluated.h.device)
-    return Trajectory(evaluated, importance.independence_path(evaluated.log_weights, uniforms))
+
+    name: ClassVar[str] = "independence"
