@@ -10,6 +10,7 @@ from torch import Tensor
 from helpers.significance import assert_mean, threshold
 from helpers.small_models import RowsInMemory, first_linear
 from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Stage, likelihood
+from jsa.kernels import Block, Independence, Kernel, MetropolisHastings, Repeat
 from jsa.testing.gradients import repeated
 
 LOADINGS = torch.tensor([[1.0, 0.5], [-0.7, 0.8], [0.3, -0.6]], dtype=torch.float64)
@@ -49,11 +50,15 @@ def model() -> BeliefNetwork:
     return network
 
 
+KERNELS = [Repeat(MetropolisHastings(Independence()), 5), Repeat(MetropolisHastings(Block(0.5)), 10)]
+
+
 @torch.no_grad()
-def test_chains_come_to_the_exact_posterior(model: BeliefNetwork) -> None:
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_chains_come_to_the_exact_posterior(model: BeliefNetwork, kernel: Kernel) -> None:
     chains = 20_000
     batch = repeated(Batch(X, torch.arange(len(X))), chains)
-    estimator = JSA(model.latent, len(batch), particles=5, stage=Stage.PERSISTENT)
+    estimator = JSA(model.latent, len(batch), kernel=kernel, stage=Stage.PERSISTENT)
     accepted = [float(estimator(model, batch).diagnostics["acceptance"]) for _ in range(10)]
     assert 0.2 < accepted[-1] < 0.9  # the proposals are neither perfect nor hopeless
     states, _ = estimator.chains.read(batch.row_numbers, torch.float64)

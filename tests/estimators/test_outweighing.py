@@ -14,6 +14,8 @@ from helpers.sizes import sizes
 from helpers.small_models import Example, enumerated
 from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Stage
 from jsa.importance import cached_state_win_rate
+from jsa.kernels import Block, Kernel, MetropolisHastings, Repeat
+from jsa.model_calls import posterior_of
 from jsa.testing.gradients import place_chains, repeated
 
 LOG_WEIGHTS = st.lists(st.floats(-30, 30), min_size=2, max_size=6)
@@ -36,15 +38,22 @@ def test_it_is_one_half_or_more_at_any_posterior(log_weights: list[float], seed:
     assert exact_share(weights, q, q) == pytest.approx(0.5)
 
 
+BLOCKS = Repeat(MetropolisHastings(Block(0.3)), 4)
+"""No whole state among the proposals: a draw of q stands in."""
+
+
 @pytest.mark.parametrize("copies", sizes(10_000, 500_000))
-def test_it_is_what_enumeration_says(example: Example, copies: int) -> None:
+@pytest.mark.parametrize("kernel", [None, BLOCKS], ids=["whole states", "blocks"])
+def test_it_is_what_enumeration_says(example: Example, copies: int, kernel: Kernel | None) -> None:
+    if kernel is not None and posterior_of(example.model, example.batch).layers is None:
+        pytest.skip("blocks need a LayeredPosterior")
     exact = enumerated(example.model, example.batch)
     expected = sum(
         exact_share(exact.log_weights[:, row], exact.posterior[:, row], exact.inference[:, row])
         for row in range(len(example.batch))
     ) / len(example.batch)
     batch = repeated(example.batch, copies)
-    estimator = JSA(example.model.latent, rows=len(batch), particles=2, stage=Stage.PERSISTENT)
+    estimator = JSA(example.model.latent, rows=len(batch), kernel=kernel, stage=Stage.PERSISTENT)
     torch.manual_seed(1)
     with torch.no_grad():
         place_chains(estimator, example.model, example.batch, copies)
@@ -54,7 +63,7 @@ def test_it_is_what_enumeration_says(example: Example, copies: int) -> None:
     assert expected > 0.5
 
 
-def share_with(numbers: str, seed: int) -> float:
+def share_with(numbers: str, seed: int, kernel: Kernel | None = None) -> float:
     """The share after some passes of stage II, with row numbers that are those of the data or those of the visits."""
     torch.manual_seed(seed)
     data = nn.functional.one_hot(torch.randint(4, (200, 6))).flatten(1).float()
@@ -64,6 +73,8 @@ def share_with(numbers: str, seed: int) -> float:
     shares = []
     for epoch in range(60):
         estimator.stage = Stage.FRESH if epoch < 40 else Stage.PERSISTENT
+        if epoch == 40 and kernel is not None:
+            estimator.kernel = kernel
         order = torch.randperm(200)
         for place in torch.arange(200).split(20):
             rows = order[place]
@@ -72,17 +83,18 @@ def share_with(numbers: str, seed: int) -> float:
             optimizer.zero_grad()
             estimate.loss.backward()
             optimizer.step()
-            if epoch >= 50:
+            if epoch >= 40:
                 shares.append(float(estimate.diagnostics["cached_state_win_rate"]))
     return sum(shares) / len(shares)
 
 
+@pytest.mark.parametrize("kernel", [None, BLOCKS], ids=["whole states", "blocks"])
 @pytest.mark.parametrize("seeds", sizes([3], range(4, 12)))
-def test_it_tells_chains_that_are_given_to_other_rows(seeds: Iterable[int]) -> None:
+def test_it_tells_chains_that_are_given_to_other_rows(seeds: Iterable[int], kernel: Kernel | None) -> None:
     for seed in seeds:
-        assert share_with("of the data", seed) > 0.5
+        assert share_with("of the data", seed, kernel) > 0.5
         with pytest.warns(UserWarning, match="batches seem to carry wrong row numbers") as told:
-            assert share_with("of the visits", seed) < 0.4
+            assert share_with("of the visits", seed, kernel) < 0.4
         assert len(told) == 1
 
 

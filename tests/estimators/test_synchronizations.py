@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from helpers.synchronizations import Synchronizations, synchronizations
-from jsa import Batch, BeliefNetwork, LatentSpace, Layer, Learner, Stage
+from jsa import JSA, Batch, BeliefNetwork, LatentSpace, Layer, Learner, Stage
 from jsa.cli import main
 from jsa.data import epoch_order
 from jsa.estimators.registry import ESTIMATORS, build_estimator
+from jsa.kernels import Block, Cycle, Independence, Kernel, MetropolisHastings, Repeat
 from jsa.model_calls import Counter
 from jsa.training.loop import Training
 
@@ -49,6 +50,28 @@ def test_a_step_of_an_own_loop(name: str, stage: Stage | None) -> None:
     with synchronizations(rows, *on_the_host(learner)) as places:
         learner(Batch(x.index_select(0, rows), rows)).loss.backward()
         optimizer.step()
+    assert len(places) <= 2, places
+
+
+MIXED = LatentSpace.of(Layer("bernoulli", 6), Layer("categorical", 3, classes=2), Layer("gaussian", 2))
+KERNELS = [
+    Repeat(MetropolisHastings(Block(acceptance=0.25)), 4),
+    Cycle(MetropolisHastings(Independence()), Repeat(MetropolisHastings(Block()), 4)),
+]
+
+
+@pytest.mark.parametrize("stage", Stage)
+@pytest.mark.parametrize("latent", [BITS, MIXED], ids=["bits", "mixed"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_a_step_of_blocks(kernel: Kernel, latent: LatentSpace, stage: Stage) -> None:
+    model = BeliefNetwork(Layer("bernoulli", 12), latent)
+    learner = Learner(model, JSA(latent, ROWS, kernel=kernel, gradient="last"))
+    x = torch.bernoulli(torch.full((ROWS, 12), 0.4))
+    learner(Batch(x, torch.arange(ROWS))).loss.backward()
+    learner.stage = stage
+    rows = torch.arange(0, ROWS, 2)
+    with synchronizations(rows, *on_the_host(learner)) as places:
+        learner(Batch(x.index_select(0, rows), rows)).loss.backward()
     assert len(places) <= 2, places
 
 

@@ -85,6 +85,9 @@ class PersistentEstimator(WeightedEstimator, ABC):
         self.kernel = self._kernel(particles, kernel)
         self.particles = self.kernel.proposals
         self.gradient = check_gradient(gradient or self.default_gradient, self.kernel)
+        # What follows from the method or from the kernel is not said again.
+        implied = {"kernel" if kernel is None else "particles", *(["gradient"] if gradient is None else [])}
+        self._made_with = {name: text for name, text in self._made_with.items() if name not in implied}
         if stage is not None and switch_after is not None:
             raise UsageError("a stage that is given does not switch: give either stage or switch_after")
         Range(least=0).check(switch_after=switch_after)
