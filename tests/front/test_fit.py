@@ -20,6 +20,7 @@ import jsa
 from helpers.own_models import Convolutional, OtherMethod, images
 from jsa.data import load
 from jsa.io.tensor_files import load_tensors
+from jsa.kernels import Cycle, Independence, MetropolisHastings, Repeat
 
 QUIET = {"progress": False, "pictures": False, "threads": 1}
 SHORT: dict[str, Any] = {
@@ -213,6 +214,8 @@ def test_a_callback_ends_the_training(valid: Any, tmp_path: Path) -> None:
 
 # Methods
 
+MOVES = Cycle(MetropolisHastings(Independence()), Repeat(MetropolisHastings(Independence()), 2))
+
 
 @pytest.mark.parametrize(
     ("estimator", "name", "particles"),
@@ -221,12 +224,14 @@ def test_a_callback_ends_the_training(valid: Any, tmp_path: Path) -> None:
         (jsa.ReweightedWakeSleep, "rws", 3),
         (partial(jsa.ReweightedWakeSleep, particles=4), "rws", 4),
         (OtherMethod, "helpers.own_models:OtherMethod", 3),
+        (partial(jsa.JSA, kernel=MOVES), f"jsa.estimators.joint_stochastic_approximation:JSA(kernel={MOVES})", None),
         (partial(jsa.JSA, switch_after=1), "jsa.estimators.joint_stochastic_approximation:JSA(switch_after=1)", 3),
     ],
-    ids=["name", "class", "partial", "own", "further"],
+    ids=["name", "class", "partial", "own", "kernel", "further"],
 )
-def test_methods_of_any_form(estimator: Any, name: str, particles: int, tmp_path: Path) -> None:
-    run = fitted(tmp_path / "run", estimator=estimator, epochs=2, config={"particles": 3})
+def test_methods_of_any_form(estimator: Any, name: str, particles: int | None, tmp_path: Path) -> None:
+    config = {} if particles is None else {"particles": 3}
+    run = fitted(tmp_path / "run", estimator=estimator, epochs=2, config=config)
     assert (run.config.estimator, run.config.method.particles) == (name, particles)
     assert np.isfinite(run.metrics["valid_nll"]).all()
 

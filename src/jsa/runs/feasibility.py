@@ -70,8 +70,8 @@ def check_run(config: RunConfig, model: LatentVariableModel, rows: RunRows, meth
         chosen = config.method if particles is None else replace(config.method, particles=particles)
         return method.build(replace(config, method=chosen), model, rows.train, cache_folder=None)
 
-    if method.made is not None:
-        # It is not to be touched before the training, and only its maker knows how to make a smaller one.
+    if method.is_fixed:
+        # One that is made already is not to be touched before the training.
         build(None)
         return
     step = step_cost(model, build, rows.train, config.batch_size)

@@ -68,6 +68,11 @@ class Method:
         return cls(method_name(named), named, further)
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether nobody but its maker can make it with another number of particles."""
+        return self.made is not None or "kernel" in self.further
+
+    @property
     def switches_itself(self) -> bool:
         """Whether stage II begins by itself after some passes."""
         return (self.further.get("switch_after") or getattr(self.made, "switch_after", None)) is not None
@@ -87,6 +92,9 @@ class Method:
         taken = inspect.signature(self.kind).parameters
         check_options(self.kind, {**config.method.given, **{name: 0 for name in self.further if name not in taken}})
         known = {name: value for name, value in option_defaults(self.kind).items() if hasattr(config.method, name)}
+        if "kernel" in self.further:
+            # It says its own number of particles.
+            del known["particles"]
         options = {**known, **config.method.given, **ours}
         told = ", ".join(f"{name}={value!r}" for name, value in sorted(further.items()))
         # A method of the library with options that the command line lacks is none that it could make.
