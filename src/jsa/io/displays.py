@@ -11,10 +11,13 @@ def figures_table(figures: Mapping[str, object], note: str | None = None) -> str
     """Return figures by their names, a line each, with a sentence below them if there is one.
 
     >>> figures_table({"rows": 100}, "a < b")
-    '<table><tr><th style="text-align:left">rows</th><td style="text-align:left">100</td></tr></table><p>a &lt; b</p>'
+    '<table><tr><th style="text-align:left">rows</th><td style="text-align:left...">100</td></tr></table><p>a &lt; b</p>'
     """
+    # A path has no spaces at which a narrow page could break it.
+    left = "text-align:left"
     lines = (
-        f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(str(value))}</td></tr>'
+        f'<tr><th style="{left}">{escape(name)}</th>'
+        f'<td style="{left};overflow-wrap:anywhere">{escape(str(value))}</td></tr>'
         for name, value in figures.items()
     )
     return f"<table>{''.join(lines)}</table>" + ("" if note is None else f"<p>{escape(note)}</p>")
