@@ -11,7 +11,7 @@ def figures_table(figures: Mapping[str, object], note: str | None = None) -> str
     """Return figures by their names, a line each, with a sentence below them if there is one.
 
     >>> figures_table({"rows": 100}, "a < b")
-    '<table><tr><th style="text-align:left">rows</th><td style="text-align:left...">100</td></tr></table><p>a &lt; b</p>'
+    '<table><tr><th style="text-align:left">rows</th><td style="...">100</td></tr></table><p>a &lt; b</p>'
     """
     # A path has no spaces at which a narrow page could break it.
     left = "text-align:left"
