@@ -289,7 +289,13 @@ def test_blocks_of_all_kinds_move_them_all() -> None:
     with torch.no_grad():
         moved = Repeat(BLOCK, 20).move(Target(example.model, repeated(example.batch, 100)))
     differs = moved.last != moved.candidates[0]
-    assert all(differs[:, where].any() for where in example.model.latent.slices)
+    latent = example.model.latent
+    assert all(differs[:, where].any() for where in latent.slices)
+    by_layer = [
+        differs[:, where].unflatten(-1, (layer.variables, -1))
+        for layer, where in zip(latent.layers, latent.slices, strict=True)
+    ]
+    assert torch.equal(moved.changed(latent), sum(part.any(-1).sum(-1) for part in by_layer).double())
     assert example.model.latent.contains(moved.last)
 
 

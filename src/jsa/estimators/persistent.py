@@ -241,14 +241,13 @@ def changes(moves: Trajectory, latent: LatentSpace) -> dict[str, Tensor]:
 
     ``changed_per_evaluation`` is the number of variables that differ after a visit, divided by the evaluated states.
     """
-    kind = moves.log_weights.dtype
-    found = {"changed_per_evaluation": moves.changed(latent).to(kind).mean() / len(moves.candidates)}
+    found = {"changed_per_evaluation": moves.changed(latent).mean() / len(moves.candidates)}
     by_kernel = moves.by_kernel()
     if len(by_kernel) > 1:
         for name, parts in by_kernel.items():
             made = sum(len(part.path) for part in parts)
             accepted = torch.stack([part.acceptance * (len(part.path) / made) for part in parts])
-            changed = torch.stack([part.changed(latent).to(kind).mean() for part in parts])
+            changed = torch.stack([part.changed(latent).mean() for part in parts])
             evaluations = sum(len(part.candidates) - 1 for part in parts)
             found |= {f"{name}_acceptance": accepted.sum(), f"{name}_changed": changed.sum() / evaluations}
     return found
