@@ -17,12 +17,16 @@ from jsa.estimators.registry import ESTIMATORS, build_estimator, option_defaults
 LATENT = LatentSpace.of(Layer("bernoulli", 200))
 
 # Of each type, a value that is no default.
-OTHER = {int: 8, float: 0.75, bool: False, str: "running", type(None): 0.625}
+OTHER = {bool: False, int: 8, float: 0.75, str: "running", type(None): 0.625}
+
+
+def other(default: object) -> object:
+    return next(value for kind, value in OTHER.items() if isinstance(default, kind))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_method_says_what_it_was_made_with(name: str) -> None:
-    options = {option: OTHER[type(value)] for option, value in option_defaults(name).items()}
+    options = {option: other(default) for option, default in option_defaults(name).items()}
     estimator = build_estimator(name, LATENT, inputs=17, rows=600, options=options)
     text = repr(estimator)
     assert "\n" not in text
