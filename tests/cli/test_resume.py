@@ -72,6 +72,13 @@ def test_a_finished_run_gives_its_figures(copy: Path, jsa: Terminal) -> None:
     assert f"test NLL {nll:.3f}" in shown
 
 
+def test_the_lock_of_a_killed_process_is_removed_from_a_finished_run(copy: Path, jsa: Terminal) -> None:
+    lock = copy / "lock"
+    lock.touch()
+    assert "is finished" in jsa("resume", copy).out
+    assert not lock.exists()
+
+
 @pytest.mark.parametrize("missing", [["evaluation.json", "samples.csv", "curves.png"], ["samples.csv"]])
 def test_what_is_missing_behind_the_training_is_made(whole: Path, copy: Path, missing: list[str]) -> None:
     for name in missing:

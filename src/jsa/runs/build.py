@@ -111,8 +111,10 @@ def resume(
         own: The own model and the own method that the run names.
     """
     folder = RunFolder.open(path)
-    if folder.finished:
-        return folder
+    # Whoever holds the folder removes the lock that a killed process left behind.
+    with folder.in_use():
+        if folder.finished:
+            return folder
     config = folder.read_config() if changes is None else changes.applied(folder.read_config())
     if config.has_own_rows:
         raise UsageError(f"{path} learns from rows that only its script has: continue it with {folder.continue_with}")
